@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import attngeom
+from attngeom.cli.app import COMMANDS
 from tests.sources import SOURCE
 
 CLASS = re.compile(r"^\s*class ([A-Za-z]\w*)[(:]", re.MULTILINE)
@@ -31,14 +32,43 @@ def test_names_are_plain_functions():
     assert "slice-pencil" in names
 
 
-@pytest.mark.parametrize("package", ["attngeom.exact", "attngeom.models"])
-def test_names_of_packages_are_loaded_on_demand(package):
-    room = importlib.import_module(package)
-    assert set(room._NAMES) == set(room.__all__)
-    for name, home in room._NAMES.items():
-        assert getattr(room, name) is getattr(importlib.import_module(f"{package}.{home}"), name)
+ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py") if path.parent.name not in ("cli", "explore"))
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_room_shows_its_names_and_no_others(name):
+    """What dir and the Tab key show is what the room is for; all of it is there, and nothing else is promised."""
+    room = importlib.import_module(f"attngeom.{name}")
+    assert room.__all__ and dir(room) == sorted(room.__all__)
+    for public in room.__all__:
+        assert getattr(room, public) is not None
+    for public, home in getattr(room, "_NAMES", {}).items():
+        assert getattr(room, public) is getattr(importlib.import_module(f"attngeom.{name}.{home}"), public)
+        assert public in room.__all__
     with pytest.raises(AttributeError, match="nonsense"):
         room.nonsense  # noqa: B018
+
+
+PYTHON = {"dim": "dimension", "lambda": "learning_coefficient", "model": "models", "reproduce": "papers"}
+"""Commands whose functions have another name: a keyword of Python, a word in full, a room."""
+ONLY_COMMANDS = {"demo", "explore", "import", "info", "prove", "random"}
+
+
+def test_questions_have_one_name_in_python_and_on_the_command_line():
+    for command in set(COMMANDS) - ONLY_COMMANDS:
+        name = PYTHON.get(command, command)
+        assert name in attngeom.__all__, command
+        assert callable(getattr(attngeom, name)) or name in attngeom._PACKAGES
+
+
+def test_commands_are_called():
+    architecture = attngeom.Architecture((2, 2), 1, tokens=2)
+    weights = attngeom.random_weights(architecture, attngeom.QQ, seed=0)
+    assert attngeom.laws(architecture).count == 2
+    assert attngeom.heads(weights).is_positive is True
+    assert attngeom.heads(attngeom.coefficients(weights)).outcome == "found"
+    assert len(attngeom.track([weights.to(attngeom.RR)]).snapshots) == 1
+    assert attngeom.net is attngeom.analyze
 
 
 def test_unknown_names_are_errors():
@@ -53,20 +83,27 @@ def test_import_is_cheap():
 
 
 def test_names_are_few_and_types_are_there():
-    assert len(attngeom.__all__) <= 31
+    assert len(attngeom.__all__) <= 36
     assert (Path(attngeom.__file__).parent / "py.typed").exists()
 
 
 def test_type_checkers_see_the_names_that_are_loaded():
     stub = ast.parse((Path(attngeom.__file__).parent / "__init__.pyi").read_text())
     seen = {}
+    homes = {}
     for node in stub.body[1:]:
+        if isinstance(node, ast.Assign):
+            assert isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Name)
+            seen[node.targets[0].id] = f"{homes[node.value.id]}.{node.value.id}"
+            continue
         assert isinstance(node, ast.ImportFrom)
         for alias in node.names:
-            assert alias.asname == alias.name  # what a stub exports
-            seen[alias.name] = str(node.module)
+            homes[alias.name] = str(node.module)
+            if alias.asname == alias.name:  # what a stub exports
+                seen[alias.name] = str(node.module)
     loaded = {name: f"attngeom.{module}" for name, module in attngeom._NAMES.items()}
-    packages = dict.fromkeys(attngeom._PACKAGES, "attngeom")
+    loaded |= {name: f"attngeom.{module}.{function}" for name, (module, function) in attngeom._CALLED.items()}
+    packages = dict.fromkeys(attngeom._PACKAGES, "attngeom") | {"heads": "attngeom.heads.finding"}
     assert seen == loaded | packages | {"__version__": "attngeom.version"}
 
 

@@ -12,7 +12,7 @@ from attngeom.programs.frontends import FRONTENDS
 from tests.sources import SOURCE, import_statements
 
 LAYERS = [
-    {"digits", "palette", "temporaries"},
+    {"digits", "palette", "rooms", "temporaries"},
     {"errors", "files", "results", "version"},
     {"processes", "streams"},
     {"drawing"},
@@ -39,6 +39,7 @@ VERIFIERS = {
     "digits",
     "errors",
     "files",
+    "rooms",
     "temporaries",
     "streams",
     "results",

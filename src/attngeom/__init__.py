@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from attngeom.rooms import names_of
 from attngeom.version import __version__ as __version__
 
 _HOMES = {
@@ -23,20 +24,24 @@ _HOMES = {
     "layer.coefficients": ("Coefficients", "coefficients"),
     "layer.files": ("read_coefficients", "write_coefficients"),
     "learning": ("learning_coefficient",),
+    "learning.track": ("track",),
     "network": ("Architecture", "Weights", "forward", "random_weights"),
     "rank.analysis": ("analyze",),
     "recovery.recover": ("recover",),
     "verification": ("verify",),
 }
-_NAMES = {name: module for module, names in _HOMES.items() for name in names}
-_PACKAGES = ("atlas", "learning", "models", "papers")
+_NAMES = names_of(_HOMES)
+_CALLED = {"laws": ("learning.laws", "conserved_quantities"), "net": ("rank.analysis", "analyze")}
+"""Names of commands whose functions say more."""
+_PACKAGES = ("atlas", "heads", "learning", "models", "papers")
 
-__all__ = [*_NAMES, *_PACKAGES]
+__all__ = [*_NAMES, *_CALLED, *_PACKAGES]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(importlib.import_module(f"attngeom.{_NAMES[name]}"), name)
+    if name in _NAMES or name in _CALLED:
+        module, attribute = _CALLED.get(name) or (_NAMES[name], name)
+        return getattr(importlib.import_module(f"attngeom.{module}"), attribute)
     if name in _PACKAGES:
         return importlib.import_module(f"attngeom.{name}")
     raise AttributeError(f"module 'attngeom' has no attribute {name!r}")

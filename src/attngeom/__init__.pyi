@@ -14,6 +14,7 @@ from attngeom.equations.ideal import implicitize as implicitize
 from attngeom.exact import GF as GF
 from attngeom.exact import QQ as QQ
 from attngeom.exact import RR as RR
+from attngeom.heads.finding import heads as heads
 from attngeom.inspection.geometry import inspect as inspect
 from attngeom.interop import import_checkpoint as import_checkpoint
 from attngeom.interop import import_state as import_state
@@ -24,6 +25,8 @@ from attngeom.layer.coefficients import coefficients as coefficients
 from attngeom.layer.files import read_coefficients as read_coefficients
 from attngeom.layer.files import write_coefficients as write_coefficients
 from attngeom.learning import learning_coefficient as learning_coefficient
+from attngeom.learning.laws import conserved_quantities
+from attngeom.learning.track import track as track
 from attngeom.network import Architecture as Architecture
 from attngeom.network import Weights as Weights
 from attngeom.network import forward as forward
@@ -32,3 +35,6 @@ from attngeom.rank.analysis import analyze as analyze
 from attngeom.recovery.recover import recover as recover
 from attngeom.verification import verify as verify
 from attngeom.version import __version__ as __version__
+
+laws = conserved_quantities
+net = analyze

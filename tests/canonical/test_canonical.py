@@ -82,8 +82,9 @@ def test_balanced_factors_of_exact_weights_are_refused():
 def test_coordinates_restore_the_form(architecture, domain):
     form = canonical_form(random_weights(architecture, domain, 1))
     vector = coordinates(form)
-    blank = with_coordinates(form, vector)
-    assert restore(blank)[0].equals(restore(form)[0])
+    back, given = restore(with_coordinates(form, vector))[0], restore(form)[0]
+    # Products of floats have other last bits for another layout in memory (5e-17 with OpenBLAS of NumPy 1.26).
+    assert back.equals(given) if domain == QQ else np.allclose(back.vector(), given.vector(), rtol=0, atol=1e-15)
     changed = vector.copy()
     changed[0] = changed[0] + 1
     assert not restore(with_coordinates(form, changed))[0].equals(restore(form)[0])

@@ -23,3 +23,7 @@ __all__ = [
     "read_sweep",
     "run_sweep",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,3 +3,7 @@
 from attngeom.canonical.answer import Canonicalization, Teleportation, canonicalize, teleport
 
 __all__ = ["Canonicalization", "Teleportation", "canonicalize", "teleport"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

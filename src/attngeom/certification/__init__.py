@@ -4,3 +4,7 @@ from attngeom.certification.decision import certify
 from attngeom.certification.results import Certification
 
 __all__ = ["Certification", "certify"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,9 +12,8 @@ from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
 from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
-from attngeom.heads.finding import find_heads
+from attngeom.heads.finding import heads as decide_heads
 from attngeom.heads.generic import generic_heads
-from attngeom.heads.uniqueness import heads_unique
 from attngeom.interop import read_weights
 from attngeom.interop.weights import weights_from_json
 from attngeom.layer.coefficients import Coefficients
@@ -57,12 +56,7 @@ def heads_command(
         with working("reading") as report:
             given = _read(source, partial(report, READING))
             report("deciding", 0, None)
-            if isinstance(given, Coefficients):
-                found = find_heads(given, heads, noise=noise, seed=seed)
-            elif heads is not None:
-                raise InputError("--heads given with weights, which have their own heads; leave it out")
-            else:
-                found = heads_unique(given)
+            found = decide_heads(given, heads, noise=noise, seed=seed)
     print_answer(json, found.to_json(), titled(found.rows()))
     return VERDICTS[found.is_positive]
 

@@ -4,3 +4,7 @@ from attngeom.comparison.decision import compare
 from attngeom.comparison.results import Comparison, Separation
 
 __all__ = ["Comparison", "Separation", "compare"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

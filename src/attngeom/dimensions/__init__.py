@@ -25,3 +25,7 @@ __all__ = [
     "symmetry_upper_bound",
     "upper_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

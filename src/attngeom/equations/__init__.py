@@ -6,3 +6,7 @@ from attngeom.equations.registry import families, find_family, invariants
 from attngeom.equations.variety import Variety
 
 __all__ = ["Family", "Invariant", "Points", "Variety", "families", "find_family", "invariants", "random_points"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,8 +5,9 @@ The names below are loaded when they are first used, so that a command imports o
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attngeom.rooms import open_room
 
 if TYPE_CHECKING:
     from attngeom.exact.domains import (
@@ -51,7 +52,4 @@ _NAMES = dict.fromkeys(__all__, "domains") | {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'attngeom.exact' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"attngeom.exact.{_NAMES[name]}"), name)
+__getattr__, __dir__ = open_room(__name__, _NAMES)

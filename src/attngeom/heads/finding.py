@@ -19,6 +19,7 @@ from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
 from attngeom.heads.slices import Slices, TableSlices, WeightSlices
 from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.heads.summands import Decomposition, decompose
+from attngeom.heads.uniqueness import Uniqueness, heads_unique
 from attngeom.layer.coefficients import Coefficients, layer_table
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
@@ -73,6 +74,22 @@ def find_heads(
     else:
         raise InputError(f"{type(source).__name__} given; weights, coefficients or a function are required")
     return _check_expected(found, heads, sizes)
+
+
+def heads(
+    source: Coefficients | Weights, count: int | None = None, *, noise: float = 0.0, seed: int = 0
+) -> Heads | Uniqueness:
+    """Whether the heads of given weights are unique, or which heads give these coefficients: ``attngeom heads``.
+
+    >>> from attngeom.network import random_weights
+    >>> heads(random_weights(Architecture((4, 4), 2, heads=2), QQ, seed=0)).is_positive
+    True
+    """
+    if isinstance(source, Coefficients):
+        return find_heads(source, count, noise=noise, seed=seed)
+    if count is not None:
+        raise InputError("a number of heads given with weights, which have their own heads; leave it out")
+    return heads_unique(source)
 
 
 def _expected(heads: int | None, sizes: Sequence[tuple[int, int]] | None) -> tuple[int | None, tuple[int, int] | None]:

@@ -5,3 +5,7 @@ from attngeom.interop.exports import export_state
 from attngeom.interop.weights import read_weights, write_weights
 
 __all__ = ["CheckpointImport", "export_state", "import_checkpoint", "import_state", "read_weights", "write_weights"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

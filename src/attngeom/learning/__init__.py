@@ -10,3 +10,7 @@ __all__ = [
     "learning_coefficient",
     "learning_table",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

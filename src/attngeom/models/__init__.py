@@ -5,8 +5,9 @@ The names below are loaded when they are first used, so that a command imports o
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attngeom.rooms import names_of, open_room
 
 if TYPE_CHECKING:
     from attngeom.models.comparison import ModelComparison, compare
@@ -44,7 +45,7 @@ _HOMES = {
     "symmetry": ("act", "compose", "inverse"),
     "writing": ("write_model", "write_teleport"),
 }
-_NAMES = {name: module for module, names in _HOMES.items() for name in names}
+_NAMES = names_of(_HOMES)
 
 __all__ = [
     "FAMILIES",
@@ -79,7 +80,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'attngeom.models' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"attngeom.models.{_NAMES[name]}"), name)
+__getattr__, __dir__ = open_room(__name__, _NAMES)

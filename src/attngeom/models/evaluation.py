@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import erf, expit
+import scipy  # its parts are loaded when they are first named
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
@@ -46,16 +46,16 @@ def apply_norm(x: Array, norm: Norm | None, weights: NormWeights | None) -> Arra
 def activate(x: Array, name: str) -> Array:
     """The activation functions by name."""
     if name == "gelu":
-        return np.asarray(0.5 * x * (1 + erf(x / math.sqrt(2))))
+        return np.asarray(0.5 * x * (1 + scipy.special.erf(x / math.sqrt(2))))
     if name == "gelu_tanh":
         return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
     if name == "quick_gelu":
-        return np.asarray(x * expit(1.702 * x))
+        return np.asarray(x * scipy.special.expit(1.702 * x))
     if name == "silu":
-        return np.asarray(x * expit(x))
+        return np.asarray(x * scipy.special.expit(x))
     if name == "relu":
         return np.maximum(x, 0)
-    return np.asarray(np.tanh(x) if name == "tanh" else expit(x))
+    return np.asarray(np.tanh(x) if name == "tanh" else scipy.special.expit(x))
 
 
 def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
@@ -63,7 +63,7 @@ def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
     if spec.activation == "swiglu_oai":
         assert weights.gate is not None and spec.limit is not None
         gate = np.minimum(weights.gate(x.T), spec.limit)
-        hidden = (np.clip(up, -spec.limit, spec.limit) + 1) * gate * expit(1.702 * gate)
+        hidden = (np.clip(up, -spec.limit, spec.limit) + 1) * gate * scipy.special.expit(1.702 * gate)
     elif weights.gate is not None:
         hidden = activate(weights.gate(x.T), spec.activation) * up
     else:
@@ -73,7 +73,7 @@ def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
 
 def route(scores: Array, spec: Experts, correction: Array | None) -> Array:
     """Weight of every expert for one token, zero for those that are not chosen."""
-    chance = expit(scores) if spec.router == "sigmoid" else np.exp(scores - scores.max())
+    chance = scipy.special.expit(scores) if spec.router == "sigmoid" else np.exp(scores - scores.max())
     if spec.router == "softmax":
         chance = chance / chance.sum()
     choice = chance if correction is None else chance + correction

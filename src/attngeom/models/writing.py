@@ -137,7 +137,7 @@ def new_folder(place: Path, source: Path | None) -> Iterator[Path]:
             yield temporary
     except (OSError, SafetensorError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"cannot write {place}: {words[:120]}; nothing was changed, give a place with room") from None
+        raise InputError(f"nothing was changed: cannot write {place}: {words[:80]}; give a place with room") from None
 
 
 def _allowed_gap(dtype: str) -> float:

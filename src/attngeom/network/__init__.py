@@ -20,3 +20,7 @@ __all__ = [
     "random_weights",
     "weights_from_matrices",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

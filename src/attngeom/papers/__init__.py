@@ -20,3 +20,7 @@ __all__ = [
     "run_claim",
     "run_claims",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,3 +9,7 @@ from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Node, Program
 
 __all__ = ["Builder", "NamedPoint", "Node", "Program", "trace"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
+import scipy  # its parts are loaded when they are first named
 from flint import fmpq
-from scipy.special import ndtr
 
 from attngeom.errors import DomainError
 from attngeom.exact.arrays import Array, elementwise
@@ -147,7 +147,7 @@ class RealArithmetic(Arithmetic):
             if name == "log":
                 return np.log(np.where(a > 0, a, np.nan)), 1.0 / a
             if name == "gauss":
-                return ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
+                return scipy.special.ndtr(a), np.exp(-a * a / 2) / np.sqrt(2 * np.pi)
             return (np.sin(a), np.cos(a)) if name == "sin" else (np.cos(a), -np.sin(a))
 
 

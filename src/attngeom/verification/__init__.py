@@ -5,3 +5,7 @@ from attngeom.verification.records import Certificate
 from attngeom.verification.verdicts import Verdict
 
 __all__ = ["Certificate", "Verdict", "read_certificate", "verify", "write_certificate"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
