@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from attngeom.models import FAMILIES
 from tests.docs.blocks import ROOT, find_blocks, matches, pages
 from tests.docs.runner import check_page
 
 LONGEST = 120
 MEASURED = re.compile(r"\d CPU s\b|CPU seconds|times (?:as )?(?:fast|slow)\w*|(?:took|takes) \d[\d.]* s\b|\d× faster")
+FAMILIES_SAID = re.compile(r"more\s+than\s+(\d+)\s+families")
 LINK = re.compile(r"(?<!\\)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -36,6 +38,13 @@ def test_measured_times_are_on_the_page_of_benchmarks_alone() -> None:
         for block in find_blocks(text):
             text = text.replace(block.text, "")
         assert page.name == "benchmarks.md" or not MEASURED.findall(text), page
+
+
+def test_counts_of_families_come_from_the_code() -> None:
+    """A page that says "more than N families" of models says the tens of what there is."""
+    said = [(page, int(count)) for page in pages() for count in FAMILIES_SAID.findall(page.read_text("utf-8"))]
+    assert said
+    assert {(page, count) for page, count in said if count != (len(FAMILIES) - 1) // 10 * 10} == set()
 
 
 def test_differences_are_found() -> None:
