@@ -69,4 +69,4 @@ def gentle_symmetry(architecture: Architecture, seed: int) -> Symmetry:
         return turns[0] @ np.diag(np.exp(rng.uniform(-1.5, 1.5, size=n))) @ turns[1]
 
     rng = np.random.default_rng(seed)
-    return Symmetry(architecture, RR, {factor: factor.random(rng, draw) for factor in factors(architecture)})
+    return Symmetry(architecture, RR, {factor: factor.random(rng, draw, RR) for factor in factors(architecture)})

@@ -639,7 +639,7 @@ BAD = [
     one("bad-seed", "dim --widths 3,3 --seed -1", 2),
     one("bad-widths", "dim --widths 3,x --attention 2", 2),
     one("bad-range", "dim --widths 2-3,2 --attention 1", 2),
-    one("bad-kind", "dim --widths 3,3 --kind linear", 2),
+    one("bad-kind", "dim --widths 3,3 --kind quadratic", 2),
     one("bad-temperature", "dim --widths 3,3 --kind softmax --temperature 0", 2),
     one("bad-method", "dim --widths 3,3 --method magic", 2),
     one("bad-heads", "dim --widths 3,3 --heads 2", 2),

@@ -25,7 +25,7 @@ BAD = [
     (dict(widths=(3, 3), attention=(1, 2)), "one for each layer"),
     (dict(widths=(3, 3), attention=1, tokens=0), "positive"),
     (dict(widths=(3, 3), attention=1, tokens=1.0), "positive"),
-    (dict(widths=(3, 3), attention=1, kind="linear"), "lightning"),
+    (dict(widths=(3, 3), attention=1, kind="quadratic"), "lightning"),
     (dict(widths=(3, 3), attention=1, heads=0), "positive"),
     (dict(widths=(3, 3), attention=1, heads=2), "value_width"),
     (dict(widths=(3, 3), attention=1, value_width=0), "positive"),

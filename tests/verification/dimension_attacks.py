@@ -12,7 +12,7 @@ import numpy as np
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.network import Architecture
-from attngeom.network.attention import KINDS
+from attngeom.network.attention import RULES
 
 Record = dict[str, Any]
 
@@ -28,7 +28,7 @@ def dimension_records(seed: int) -> Iterator[Record]:
             [widths[0]] * (layers + 1) if residual else widths,
             [rng.randrange(1, 3) for _ in range(layers)],
             tokens=rng.randrange(1, 4),
-            kind=rng.choice(list(KINDS)),
+            kind=rng.choice(list(RULES)),
             heads=heads,
             value_width=None if heads == 1 and rng.random() < 0.7 else rng.randrange(1, 3),
             residual=residual,
@@ -53,7 +53,7 @@ def alter_dimension(record: Record, rng: random.Random) -> None:
     elif action == 2:
         architecture["tokens"] = rng.randrange(1, 5)
     elif action == 3:
-        architecture["kind"] = rng.choice([kind for kind in KINDS if kind != architecture["kind"]])
+        architecture["kind"] = rng.choice([kind for kind in RULES if kind != architecture["kind"]])
     elif action == 4:
         architecture["value_width"] = rng.choice([None, 1, 2, 3])
     elif action == 5:

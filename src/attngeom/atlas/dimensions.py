@@ -20,7 +20,7 @@ from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
 from attngeom.network import Architecture
 from attngeom.network.architecture import MAX_LAYERS
-from attngeom.network.attention import KINDS
+from attngeom.network.attention import RULES
 from attngeom.version import __version__
 
 MANY = 10**18
@@ -87,7 +87,7 @@ def _ranges(table: Mapping[str, Any]) -> Ranges:
         None if values["attention"] == "all" else integers(values["attention"], "attention"),
         (
             integers(values["tokens"], "tokens"),
-            _choices(values["kinds"], tuple(KINDS), "kinds"),
+            _choices(values["kinds"], tuple(RULES), "kinds"),
             integers(values["heads"], "heads"),
             _choices(values["residual"], (False, True), "residual"),
             _choices(values["causal"], (False, True), "causal"),

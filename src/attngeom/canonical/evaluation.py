@@ -136,7 +136,7 @@ def _in_units(weights: Weights) -> tuple[tuple[tuple[Head, ...], ...], list[int]
         tensors = [{name: a for name, (a, _) in part.items()} for part in parts]
         for part, size in zip(tensors, sizes):
             part["V"] = join_scale(part["V"], min(size - top, 0))
-        layers.append(tuple(Head(**part) for part in tensors))
+        layers.append(tuple(Head.of(part) for part in tensors))
         powers.append(top)
     return tuple(layers), powers
 

@@ -106,4 +106,4 @@ def pad_head(shape: LayerShape, domain: Domain, **tensors: Array) -> Head:
     padded = {name: domain.zeros(sizes) for name, sizes in shape.tensor_shapes.items()}
     for name, matrix in tensors.items():
         padded[name][: matrix.shape[0], : matrix.shape[1]] = matrix
-    return Head(**padded)
+    return Head.of(padded)

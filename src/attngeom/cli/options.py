@@ -21,7 +21,20 @@ Word = TypeVar("Word", bound=str)
 MAX_STORED_SEED = 2**63 - 2
 """Of a certificate; :mod:`attngeom.verification` reads no larger one."""
 
-KINDS = ("lightning", "softmax", "sigmoid")
+KINDS = (
+    "lightning",
+    "softmax",
+    "sigmoid",
+    "retnet",
+    "scalar_gate",
+    "ssd",
+    "gla",
+    "deltanet",
+    "gated_deltanet",
+    "kda",
+    "linear",
+    "differential",
+)
 """The names of :data:`attngeom.network.attention.KINDS`, in its order, for helps that need not load it."""
 
 
@@ -66,6 +79,23 @@ Attention = Annotated[
 ]
 Residual = Annotated[bool, flag("--residual", "Add the input of each layer to its output.")]
 Causal = Annotated[bool, flag("--causal", "Token i attends to tokens j ≤ i only.")]
+ALIBI, DECAY, GATE, FEATURE = (
+    ("fixed", "learned"),
+    ("fixed", "learned"),
+    ("sigmoid", "biased", "mamba"),
+    ("identity", "square", "silu"),
+)
+"""The choices of :data:`attngeom.network.options.OPTIONS`, for helps that need not load it."""
+Bias = Annotated[bool, flag("--bias", "Biases of queries, keys, values, gates and outputs.")]
+Alibi = Annotated[str | None, choice_option("--alibi", ALIBI, "Slopes times distances in scores: fixed or learned.")]
+Rope = Annotated[bool, flag("--rope", "Rotary embeddings of queries and keys.")]
+Window = Annotated[int | None, typer.Option("--window", help="Token i sees tokens at a distance below this number.")]
+Memory = Annotated[int | None, typer.Option("--memory", help="Cross-attention to so many first tokens.")]
+NormalisedKeys = Annotated[bool, flag("--normalised-keys", "Divide queries and keys by their norms.")]
+Decay = Annotated[str | None, choice_option("--decay", DECAY, "The decay of retnet: fixed or learned.")]
+Gate = Annotated[str | None, choice_option("--gate", GATE, "Scalar gates: sigmoid, biased or mamba.")]
+Feature = Annotated[str | None, choice_option("--feature", FEATURE, "Feature map of linear attention.")]
+Unnormalised = Annotated[bool, flag("--unnormalised", "Linear attention without division by the sum.")]
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
 ]
@@ -99,14 +129,25 @@ class ArchitectureOptions:
     residual: Residual = False
     causal: Causal = False
     temperature: Temperature = "1"
+    bias: Bias = False
+    alibi: Alibi = None
+    rope: Rope = False
+    window: Window = None
+    memory: Memory = None
+    normalised_keys: NormalisedKeys = False
+    decay: Decay = None
+    gate: Gate = None
+    feature: Feature = None
+    unnormalised: Unnormalised = False
 
     def make(self, widths: list[int], attention: list[int] | None, tokens: int) -> Architecture:
         """The architecture with these sizes, otherwise as the options say."""
         from attngeom.network import Architecture, default_attention
+        from attngeom.network.options import OPTIONS
 
         attention = default_attention(widths, self.heads) if attention is None else attention
         variant = (self.kind, self.heads, self.value_width, self.residual, self.causal, self.temperature)
-        return Architecture(widths, attention, tokens, *variant)
+        return Architecture(widths, attention, tokens, *variant, **{name: getattr(self, name) for name in OPTIONS})
 
     @property
     def architecture(self) -> Architecture:

@@ -62,7 +62,7 @@ def _check_range(symmetry: Symmetry, first: Weights, moved: Weights) -> None:
     of size 1 show which rows and columns of the moved ones are not zero.
     """
     layers = [
-        tuple(Head(**{x: split_scale(a)[0] for x, a in head.tensors.items()}) for head in heads)
+        tuple(Head.of({x: split_scale(a)[0] for x, a in head.tensors.items()}) for head in heads)
         for heads in first.layers
     ]
     elements = {

@@ -17,7 +17,7 @@ from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.exact.scaling import split_scale
-from attngeom.network import Architecture, Weights
+from attngeom.network import Architecture, Head, Weights
 from attngeom.network.input_sizes import MARGIN
 from attngeom.network.symmetry import tensors_of
 
@@ -106,9 +106,9 @@ def _with_signs_changed(weights: Weights) -> Iterator[Weights]:
     """The network with the values of one head negated, and with the scores of one head negated, for every head."""
     names = "V" if weights.architecture.rule.is_polynomial else "VQ"
     for (layer, head, name), a in tensors_of(weights).items():
-        if name in names:
+        if name in names and head is not None:
             heads = list(weights.layers[layer])
-            heads[head] = replace(heads[head], **{name: -a})
+            heads[head] = Head.of({**heads[head].tensors, name: -a})
             yield replace(weights, layers=(*weights.layers[:layer], tuple(heads), *weights.layers[layer + 1 :]))
 
 

@@ -12,6 +12,8 @@ from attngeom.dimensions.formulas import formula, formulas
 from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.minor import estimate_dimension
 from attngeom.dimensions.lower.search import INSTANT, REQUESTS, Request, find_lower_bound
+from attngeom.dimensions.modern import modern_formula
+from attngeom.dimensions.programs import program_bounds
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError
 from attngeom.network.architecture import Architecture
@@ -20,6 +22,8 @@ from attngeom.results import Result, Standing
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
 
+SMALL_PROGRAM = 400
+"""Kinds beyond the papers with so few weights are computed even if a theorem covers them."""
 SMALL = 2000
 """Without a formula, dimensions up to this bound are computed even if no proof was asked for."""
 
@@ -28,6 +32,15 @@ LOSSES = {
     "value-output": "value-output groups GL(v): V → B V, O → O B⁻¹",
     "between": "groups GL(d) between layers",
     "scale": "scales (λA, V/λ) of each head",
+    "query-key-rotation": "rotations O(a) of queries and keys",
+    "second-query-key": "query-key groups GL(a) of the second map",
+    "plane-scale": "complex scales of each rotary plane",
+    "channels": "scales of each channel: k_j → c k_j, q_j → q_j/c",
+    "query-scale": "sizes of queries",
+    "key-scale": "sizes of keys",
+    "square-scale": "scales (λQ, V/λ²) of each head",
+    "key-bias": "biases of keys, which cancel",
+    "searched": "symmetries that were searched and proven",
     "mixing": "mixing of heads",
     "syzygies": "syzygies between heads with one output",
     "unseen": "weights that no input reaches or nothing reads",
@@ -184,6 +197,8 @@ def dimension(
     """
     if method not in REQUESTS:
         raise InputError(f"method {method!r} given; one of {', '.join(REQUESTS)} is required")
+    if not architecture.is_plain:
+        return _from_program(architecture, prove, method, seed, progress)
     started = time.perf_counter()
     stated = stated_dimension(architecture, seed=seed)
     upper, theorem = stated.upper, stated.formula if stated.standing == "theorem" else None
@@ -214,6 +229,48 @@ def dimension(
     claim: dict[str, Any] = {"standing": standing, "reason": reason, "dimension": value}
     seconds = time.perf_counter() - started
     return replace(stated, **claim, lower=lower, error_probability=probability, seconds=seconds)
+
+
+def _from_program(
+    architecture: Architecture,
+    prove: bool,
+    method: Request,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> Dimension:
+    """The dimension of a kind beyond the papers, or with options: by theorem, and by its program where that is small.
+
+    >>> answer = dimension(Architecture((3, 2), 2, kind="deltanet"))
+    >>> answer.dimension, answer.standing, answer.fiber["query-key-rotation"]
+    (19, 'proven', 1)
+    """
+    if method not in ("auto", "theorem", "minor"):
+        raise InputError(f"--method {method} given for {architecture.kind} attention; auto, theorem or minor is known")
+    theorem = modern_formula(architecture)
+    if method == "theorem" and theorem is None:
+        raise InputError("--method theorem given; no theorem covers this architecture, leave it out to compute bounds")
+    small = architecture.num_parameters <= SMALL_PROGRAM
+    claim: dict[str, Any] = {"seed": seed, "architecture": architecture, "formula": theorem}
+    if method == "theorem" or (theorem is not None and not prove and not small):
+        assert theorem is not None
+        lost = {"unexplained": architecture.num_parameters - theorem.value}
+        upper = UpperBound(standing="theorem", reason=theorem.source, value=theorem.value, parts=lost)
+        reason = f"{theorem.source}: a theorem whose hypotheses hold; not recomputed here"
+        return Dimension(standing="theorem", reason=reason, dimension=theorem.value, upper=upper, seconds=0.0, **claim)
+    bounds = program_bounds(
+        architecture, seed, None if progress is None else lambda _, done, total: progress(done, total)
+    )
+    lower, upper = bounds.lower, bounds.upper
+    if theorem is not None and lower.is_proven and lower.value > theorem.value:
+        raise ArithmeticError(f"rank {lower.value} exceeds {theorem.value} of {theorem.source} for {architecture}")
+    standing: Standing = lower.standing if lower.value == upper.value else "undecided"
+    value, reason = lower.value, f"{lower.reason}; at most {upper.value}: {upper.reason}"
+    if standing != "proven" and theorem is not None:
+        standing, value = "theorem", theorem.value
+        reason = f"{theorem.source}; the computed lower bound is {lower.value}"
+    return Dimension(
+        standing=standing, reason=reason, dimension=value, upper=upper, lower=lower, seconds=bounds.seconds, **claim
+    )
 
 
 def stated_dimension(architecture: Architecture, *, seed: int = 0) -> Dimension:

@@ -13,7 +13,8 @@ from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import Weights, named_weights
 
 
-def _check_size(architecture: Architecture) -> None:
+def check_size(architecture: Architecture) -> None:
+    """SizeError if the matrix of all symmetry vectors is too large."""
     count = sum(count_generators(architecture).values())
     if 8 * count * architecture.num_parameters > MAX_DENSE_BYTES:
         raise SizeError(
@@ -30,7 +31,7 @@ def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
     >>> symmetry_upper_bound(Architecture((3, 3, 3), 2))
     23
     """
-    _check_size(architecture)
+    check_size(architecture)
     weights = named_weights(architecture, GF(WORD_PRIME), name_point(seed))
     return architecture.num_parameters - rank_mod_p(infinitesimal_action(weights), WORD_PRIME)
 
@@ -40,6 +41,6 @@ def symmetry_upper_bound_at(weights: Weights) -> int:
 
     The rank mod p, for a prime that divides no denominator, is at most the rank over Q.
     """
-    _check_size(weights.architecture)
+    check_size(weights.architecture)
     p, residues = modulo_some_prime(lambda p: weights.to(GF(p)), WORD_PRIME)
     return weights.architecture.num_parameters - rank_mod_p(infinitesimal_action(residues), p)

@@ -80,7 +80,7 @@ def unit_heads(weights: Weights) -> tuple[Weights, tuple[int, ...]]:
     heads, exponents = [], []
     for head in weights.layers[0]:
         parts = {letter: split_scale(array) for letter, array in head.tensors.items()}
-        heads.append(Head(**{letter: array for letter, (array, _) in parts.items()}))
+        heads.append(Head.of({letter: array for letter, (array, _) in parts.items()}))
         exponents.append(sum(exponent for _, exponent in parts.values()))
     return Weights(weights.architecture, weights.domain, (tuple(heads),)), tuple(exponents)
 

@@ -210,7 +210,7 @@ def _is_causal(config: Mapping[str, Any]) -> bool:
 
 def score_scale(kind: str, width: int) -> float:
     """What other libraries multiply the scores with, and attngeom keeps in Q."""
-    return 1.0 if find_kind(kind).is_polynomial else float(1 / np.sqrt(width))
+    return 1.0 if not find_kind(kind).has_temperature else float(1 / np.sqrt(width))
 
 
 def _cut_heads(

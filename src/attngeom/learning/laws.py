@@ -20,7 +20,7 @@ from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
 from attngeom.learning.brackets import BracketRank, bracket_rank
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.factor import LinearFactor, Slot
+from attngeom.network.symmetry.factor import LinearFactor, Place, Slot
 from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
 from attngeom.verification.reading import describe_claimed
@@ -196,7 +196,7 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
 
 def list_laws(architecture: Architecture) -> Iterator[Law]:
     """One law for each linear factor of the symmetry group."""
-    places: dict[tuple[int, int, str], Any] = {
+    places: dict[Place, Any] = {
         (layer, head, letter): None
         for layer, shape in enumerate(architecture.layers)
         for head in range(shape.heads)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.numbers import as_fmpq
-from attngeom.network.attention import Attention, find_kind
+from attngeom.network.attention import Attention, Kind, find_kind
+from attngeom.network.options import OPTIONS, PLAIN, Options, Shape
 
 MAX_WIDTH = 10**6
 MAX_LAYERS = 10**4
@@ -25,7 +26,8 @@ MAX_TEMPERATURE_PART = 10**40
 class LayerShape:
     """Sizes of one layer: d_in → d_out with attention width a, ``heads`` heads of value width v.
 
-    ``value_width`` is None when the value map is one d_out×d_in matrix instead of a product O V.
+    ``value_width`` is None when the value map is one d_out×d_in matrix instead of a product O V. ``extra`` lists the
+    tensors that the kind of attention and its options add to each head, ``shared`` those that they add to the layer.
     """
 
     d_in: int
@@ -33,19 +35,22 @@ class LayerShape:
     attention: int
     heads: int
     value_width: int | None
+    extra: tuple[tuple[str, Shape], ...] = field(default=(), kw_only=True)
+    shared: tuple[tuple[str, Shape], ...] = field(default=(), kw_only=True)
 
     @property
-    def tensor_shapes(self) -> dict[str, tuple[int, int]]:
+    def tensor_shapes(self) -> dict[str, Shape]:
         """The tensors of one head in storage order."""
         if self.value_width is None:
             values = {"V": (self.d_out, self.d_in)}
         else:
             values = {"V": (self.value_width, self.d_in), "O": (self.d_out, self.value_width)}
-        return {"Q": (self.attention, self.d_in), "K": (self.attention, self.d_in), **values}
+        return {"Q": (self.attention, self.d_in), "K": (self.attention, self.d_in), **values, **dict(self.extra)}
 
     @property
     def num_parameters(self) -> int:
-        return self.heads * sum(rows * columns for rows, columns in self.tensor_shapes.values())
+        own = sum(rows * columns for rows, columns in self.tensor_shapes.values())
+        return self.heads * own + sum(rows * columns for _, (rows, columns) in self.shared)
 
     @property
     def value_rank(self) -> int:
@@ -65,10 +70,11 @@ class Architecture:
     Layer i maps d_{i-1}×t to d_i×t. One head has V of shape d_i×d_{i-1}; several heads, or a given ``value_width`` v,
     have V (v×d_{i-1}) and O (d_i×v) each, summed over the heads, with v = d_i / heads unless it is given.
     ``residual`` adds the input of each layer to its output and needs equal widths; ``causal`` lets token i see j ≤ i;
-    scores are divided by the ``temperature``, a positive rational.
+    scores are divided by the ``temperature``, a positive rational. Options of attention (:mod:`network.options`) are
+    given by name.
 
-    >>> Architecture((3, 2), 2, tokens=4).num_parameters
-    18
+    >>> Architecture((3, 2), 2, tokens=4).num_parameters, Architecture((3, 2), 2, bias=True).num_parameters
+    (18, 24)
     """
 
     widths: tuple[int, ...]
@@ -80,6 +86,7 @@ class Architecture:
     residual: bool = False
     causal: bool = False
     temperature: Fraction = Fraction(1)
+    options: Options = PLAIN
 
     def __init__(
         self,
@@ -92,6 +99,8 @@ class Architecture:
         residual: bool = False,
         causal: bool = False,
         temperature: Fraction | float | str = 1,
+        options: Options = PLAIN,
+        **given: Any,
     ) -> None:
         widths = _sizes("widths", widths, MAX_WIDTH, least=2)
         layers = len(widths) - 1
@@ -122,22 +131,49 @@ class Architecture:
                     )
         if residual and len(set(widths)) > 1:
             raise InputError(f"residual given with widths {list(widths)}; a skip connection needs equal widths")
-        values = (widths, attention, tokens, kind, heads, value_width, residual, causal, temperature)
-        for field, value in zip(fields(self), values, strict=True):
-            object.__setattr__(self, field.name, value)
+        causal = causal or find_kind(kind).is_recurrent
+        options = Options.read({**options.to_json(), **given})
+        values = (widths, attention, tokens, kind, heads, value_width, residual, causal, temperature, options)
+        for part, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, part.name, value)
+        self._check_options()
+
+    def _check_options(self) -> None:
+        taken = find_kind(self.kind).takes
+        for option in self.options:
+            if option.name not in taken:
+                known = f"the options {', '.join(taken)}" if taken else "no options"
+                raise InputError(f"{option.name} given for {self.kind} attention; it takes {known}")
+            option.check(self.attention, self.tokens)
+        if self.options.get("memory") and not self.residual and self.num_layers > 1:
+            raise InputError("memory given with several layers; skip connections carry it along: --residual")
 
     @property
     def num_layers(self) -> int:
         return len(self.attention)
 
     @property
+    def mechanism(self) -> Kind:
+        """The kind of attention with its mask, temperature and options."""
+        return find_kind(self.kind)(causal=self.causal, temperature=self.temperature, options=self.options)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the weights of attention are a function of x_jᵀ A x_i alone: a kind of the papers, no options."""
+        return issubclass(find_kind(self.kind), Attention) and not self.options
+
+    @property
     def rule(self) -> Attention:
-        """What the kind of attention does to scores, with its mask and temperature.
+        """What the kind of attention does to scores, with its mask and temperature; InputError for other kinds.
 
         >>> Architecture((2, 2), 1, kind="softmax").rule.has_scale
         False
         """
-        return find_kind(self.kind)(causal=self.causal, temperature=self.temperature)
+        kind = self.mechanism
+        if not isinstance(kind, Attention) or self.options:
+            what = f"{self.kind} attention" + "".join(f" with {name}" for name, _ in self.options.given)
+            raise InputError(f"{what} given; this is answered for lightning, softmax and sigmoid without options")
+        return kind
 
     @property
     def is_factored(self) -> bool:
@@ -153,12 +189,12 @@ class Architecture:
     @property
     def is_homogeneous(self) -> bool:
         """Whether the size of the input is nothing but a factor of the output."""
-        return self.rule.is_polynomial and not self.residual
+        return self.is_plain and self.rule.is_polynomial and not self.residual
 
     @property
     def has_virtual_weights(self) -> bool:
-        """Whether the function depends on (M_1..M_l, L) only: one head and no skip connection, of either kind."""
-        return self.heads == 1 and not self.residual
+        """Whether the function depends on (M_1..M_l, L) only: one head and no skip connection, without options."""
+        return self.heads == 1 and not self.residual and self.is_plain
 
     def layer(self, index: int) -> LayerShape:
         """The sizes of layer ``index``, counted from 0."""
@@ -166,7 +202,12 @@ class Architecture:
         value_width = self.value_width
         if value_width is None and self.heads > 1:
             value_width = d_out // self.heads
-        return LayerShape(self.widths[index], d_out, self.attention[index], self.heads, value_width)
+        sizes = (self.widths[index], d_out, self.attention[index], self.heads, value_width)
+        if self.is_plain:
+            return LayerShape(*sizes)
+        added = self.mechanism.tensors(sizes[0], sizes[2], value_width or d_out).items()
+        shared = {} if value_width is None else {k: x for o in self.options for k, x in o.shared(d_out).items()}
+        return LayerShape(*sizes, extra=tuple(added), shared=tuple(shared.items()))
 
     @cached_property
     def layers(self) -> tuple[LayerShape, ...]:
@@ -176,7 +217,7 @@ class Architecture:
     def num_parameters(self) -> int:
         return sum(layer.num_parameters for layer in self.layers)
 
-    def tensor_shapes(self) -> Iterator[tuple[str, tuple[int, int]]]:
+    def tensor_shapes(self) -> Iterator[tuple[str, Shape]]:
         """Names and shapes of all tensors, in the order in which :meth:`Weights.vector` lists them.
 
         >>> [name for name, _ in Architecture((2, 2), 1).tensor_shapes()]
@@ -185,21 +226,22 @@ class Architecture:
         return iter(self._shapes)
 
     @cached_property
-    def _shapes(self) -> tuple[tuple[str, tuple[int, int]], ...]:
-        return tuple(
-            (self.tensor_name(index, head, letter), shape)
-            for index, layer in enumerate(self.layers)
-            for head in range(self.heads)
-            for letter, shape in layer.tensor_shapes.items()
-        )
+    def _shapes(self) -> tuple[tuple[str, Shape], ...]:
+        shapes: list[tuple[str, Shape]] = []
+        for index, layer in enumerate(self.layers):
+            for head in range(self.heads):
+                shapes += ((self.tensor_name(index, head, x), shape) for x, shape in layer.tensor_shapes.items())
+            shapes += ((self.tensor_name(index, None, letter), shape) for letter, shape in layer.shared)
+        return tuple(shapes)
 
-    def tensor_name(self, layer: int, head: int, letter: str) -> str:
-        """The name of a tensor in files, layer and head counted from 0.
+    def tensor_name(self, layer: int, head: int | None, letter: str) -> str:
+        """The name of a tensor in files, layer and head counted from 0; without a head, of one that all share.
 
         >>> Architecture((2, 2), 1, heads=2).tensor_name(0, 1, "O")
         'layers.0.heads.1.O'
         """
-        return f"layers.{layer}.heads.{head}.{letter}" if self.is_factored else f"layers.{layer}.{letter}"
+        own = self.is_factored and head is not None
+        return f"layers.{layer}.heads.{head}.{letter}" if own else f"layers.{layer}.{letter}"
 
     def slots(self) -> dict[str, slice]:
         """Where the entries of each tensor lie in :meth:`Weights.vector`, row by row."""
@@ -215,17 +257,18 @@ class Architecture:
             raise SizeError(
                 f"{self.num_parameters:,} parameters given; at most {MAX_STORED_PARAMETERS:,} can be held in memory"
             )
-        tensors = self.num_layers * self.heads * (4 if self.is_factored else 3)
+        first = self.layer(0)
+        tensors = self.num_layers * (self.heads * len(first.tensor_shapes) + len(first.shared))
         if tensors > MAX_STORED_TENSORS:
             raise SizeError(f"{tensors:,} tensors given; at most {MAX_STORED_TENSORS:,} can be held in memory")
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the file formats."""
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        record = {part.name: getattr(self, part.name) for part in fields(self)}
         record |= {"widths": list(self.widths), "attention": list(self.attention)}
-        # Files of temperature 1 are as they were before there was one.
-        temperature = record.pop("temperature")
-        return record if temperature == 1 else {**record, "temperature": str(temperature)}
+        # Files of temperature 1 and without options are as they were before there were any.
+        temperature, options = record.pop("temperature"), record.pop("options").to_json()
+        return {**record, **({} if temperature == 1 else {"temperature": str(temperature)}), **options}
 
     @classmethod
     def from_json(cls, record: Any) -> Architecture:
@@ -236,7 +279,7 @@ class Architecture:
         """
         if not isinstance(record, Mapping):
             raise InputError(f"architecture of type {type(record).__name__} given; a JSON object is required")
-        known = [field.name for field in fields(cls)]
+        known = [part.name for part in fields(cls) if part.name != "options"] + list(OPTIONS)
         unknown = sorted(str(key) for key in record if key not in known)
         if unknown:
             raise InputError(f"architecture key {unknown[0][:40]!r} given; known keys are {', '.join(known)}")
@@ -276,7 +319,7 @@ def default_attention(widths: Sequence[int], heads: int) -> list[int]:
     return [width // heads for width in widths[:-1]]
 
 
-def _temperature(value: Any, kind: type[Attention]) -> Fraction:
+def _temperature(value: Any, kind: type[Kind]) -> Fraction:
     """The temperature that a number or a string such as "1/2" states, exactly; polynomial kinds have 1 only.
 
     >>> _temperature("0.5", find_kind("softmax"))
@@ -289,6 +332,6 @@ def _temperature(value: Any, kind: type[Attention]) -> Fraction:
     numerator, denominator = int(rational.p), int(rational.q)
     if not 0 < numerator <= MAX_TEMPERATURE_PART or denominator > MAX_TEMPERATURE_PART:
         raise InputError(f"temperature {str(value)[:40]!r} given; a positive rational such as 1/2 is required")
-    if kind.is_polynomial and rational != 1:
+    if not kind.has_temperature and rational != 1:
         raise InputError(f"temperature {str(value)[:40]} given for {kind.name} attention; divide Q by it instead")
     return Fraction(numerator, denominator)

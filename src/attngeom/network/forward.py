@@ -13,6 +13,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 from attngeom.network.attention.rule import swap
 from attngeom.network.layer import project
+from attngeom.network.programs import run_network
 from attngeom.network.weights import Weights
 
 
@@ -42,6 +43,8 @@ def forward(weights: Weights, X: Array) -> Array:
     d = weights.architecture.widths[0]
     if X.ndim < 2 or X.shape[-2] != d or X.shape[-1] < 1:
         raise InputError(f"input of shape {X.shape} given; shape (..., {d}, tokens) is required")
+    if not weights.architecture.is_plain:
+        return run_network(weights, X)
     with weights.domain.working():
         for index in range(weights.architecture.num_layers):
             X = forward_layer(weights, index, X)

@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One attention head: scores x_jᵀ Kᵀ Q x_i, values V x, and O V x if the value map is factored."""
+    """One attention head: scores x_jᵀ Kᵀ Q x_i, values V x, and O V x if the value map is factored.
+
+    ``extra`` holds the tensors that kinds and options add, by their letters.
+    """
 
     Q: Array
     K: Array
     V: Array
     O: Array | None = None
+    extra: Mapping[str, Array] = field(default_factory=dict, kw_only=True)
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Array]) -> Head:
+        """A head from its tensors by their letters."""
+        named = {letter: tensors[letter] for letter in ("Q", "K", "V", "O") if letter in tensors}
+        return cls(**named, extra={letter: array for letter, array in tensors.items() if letter not in named})
 
     def attention_matrix(self, domain: Domain) -> Array:
         """A = Kᵀ Q, of shape d_in×d_in."""
@@ -39,7 +49,7 @@ class Head:
     @property
     def tensors(self) -> dict[str, Array]:
         named = {"Q": self.Q, "K": self.K, "V": self.V}
-        return named if self.O is None else {**named, "O": self.O}
+        return {**named, **({} if self.O is None else {"O": self.O}), **self.extra}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +74,11 @@ class Weights:
     architecture: Architecture
     domain: Domain
     layers: tuple[tuple[Head, ...], ...]
+    shared: tuple[Mapping[str, Array], ...] = ()
+    """For each layer the tensors that its heads share; empty where no option adds any."""
 
     def __post_init__(self) -> None:
-        given = [array.shape for heads in self.layers for head in heads for array in head.tensors.values()]
+        given = [array.shape for array in self._arrays()]
         required = list(self.architecture.tensor_shapes())
         if (
             len(given) != len(required)
@@ -95,7 +107,19 @@ class Weights:
             if name not in tensors:
                 raise InputError(f"tensor {name!r} is missing; {len(shapes)} tensors are required")
             arrays.append(domain.convert(tensors[name]))
-        return cls(architecture, domain, _group(architecture, arrays))
+        return cls._of(architecture, arrays, domain)
+
+    @classmethod
+    def _of(cls, architecture: Architecture, arrays: Sequence[Array], domain: Domain) -> Weights:
+        """Weights from all arrays in storage order."""
+        remaining = iter(arrays)
+        layers, shared = [], []
+        for layer in architecture.layers:
+            letters = list(layer.tensor_shapes)
+            heads = [{letter: next(remaining) for letter in letters} for _ in range(layer.heads)]
+            layers.append(tuple(map(Head.of, heads)))
+            shared.append({letter: next(remaining) for letter, _ in layer.shared})
+        return cls(architecture, domain, tuple(layers), tuple(shared) if any(shared) else ())
 
     @classmethod
     def from_vector(cls, architecture: Architecture, vector: Array, domain: Domain) -> Weights:
@@ -104,12 +128,17 @@ class Weights:
             raise InputError(f"vector of shape {vector.shape} given; length {architecture.num_parameters} is required")
         slots = architecture.slots()
         arrays = [vector[slots[name]].reshape(shape) for name, shape in architecture.tensor_shapes()]
-        return cls(architecture, domain, _group(architecture, arrays))
+        return cls._of(architecture, arrays, domain)
+
+    def _arrays(self) -> Iterator[Array]:
+        for index, heads in enumerate(self.layers):
+            for head in heads:
+                yield from head.tensors.values()
+            yield from self.shared[index].values() if self.shared else ()
 
     def tensors(self) -> Iterator[tuple[str, Array]]:
         """Names and arrays in storage order."""
-        arrays = (array for heads in self.layers for head in heads for array in head.tensors.values())
-        for (name, _), array in zip(self.architecture.tensor_shapes(), arrays):
+        for (name, _), array in zip(self.architecture.tensor_shapes(), self._arrays()):
             yield name, array
 
     def vector(self) -> Array:
@@ -165,16 +194,6 @@ class Weights:
         return self.domain.equal(self.vector(), other.vector())
 
 
-def _group(architecture: Architecture, arrays: Sequence[Array]) -> tuple[tuple[Head, ...], ...]:
-    """Cut the flat list of tensors into heads and layers."""
-    size = 4 if architecture.is_factored else 3
-    heads = [Head(*arrays[start : start + size]) for start in range(0, len(arrays), size)]
-    return tuple(
-        tuple(heads[index * architecture.heads : (index + 1) * architecture.heads])
-        for index in range(architecture.num_layers)
-    )
-
-
 def random_weights(architecture: Architecture, domain: Domain, seed: int) -> Weights:
     """Random weights from a seed: uniform over GF(p), small integers over Q, normal floats scaled by 1/√d_in.
 
@@ -205,6 +224,9 @@ def named_weights(architecture: Architecture, field: FiniteField, name: str) -> 
             for letter, shape in layer.tensor_shapes.items():
                 drawn = residues(name, f"{index}.{head}.{letter}", shape, field.p)
                 tensors[architecture.tensor_name(index, head, letter)] = field.convert(drawn)
+        for letter, shape in layer.shared:
+            drawn = residues(name, f"{index}.{letter}", shape, field.p)
+            tensors[architecture.tensor_name(index, None, letter)] = field.convert(drawn)
     return Weights.from_tensors(architecture, tensors, field)
 
 

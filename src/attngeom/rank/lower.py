@@ -59,8 +59,8 @@ def find_point(program: Program, seed: int, region: int = 0, name: str = "attnge
     )
 
 
-def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None) -> RankBound:
-    """The largest rank over the regions that were tried: one row of the Jacobian for each of N + 8 samples.
+def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None, spare: int = SPARE) -> RankBound:
+    """The largest rank over the regions that were tried: one row of the Jacobian for each of N + ``spare`` samples.
 
     Without inputs all outputs are rows.
 
@@ -77,7 +77,7 @@ def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None
     regions = tried if any(program.places("pattern")) and program.inputs else 1
     best: RankBound | None = None
     for region in range(regions):
-        bound = _bound_in_region(find_point(program, seed, region), progress)
+        bound = _bound_in_region(find_point(program, seed, region), progress, spare)
         if best is None or bound.value > best.value:
             best = bound
         if best.value == count:
@@ -86,7 +86,7 @@ def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None
     return best
 
 
-def _bound_in_region(point: NamedPoint, progress: Progress | None) -> RankBound:
+def _bound_in_region(point: NamedPoint, progress: Progress | None, spare: int) -> RankBound:
     program, count = point.program, point.program.num_parameters
     if not program.inputs:
         samples = point.draw(1)
@@ -94,7 +94,7 @@ def _bound_in_region(point: NamedPoint, progress: Progress | None) -> RankBound:
         outputs = np.flatnonzero(~np.isnan(rows).any(axis=1))
         rows, places = rows[outputs], [(samples[0], int(k)) for k in outputs]
     else:
-        samples, rows = point.draw_rows(count + SPARE, progress)
+        samples, rows = point.draw_rows(count + spare, progress)
         places = [(sample, -1) for sample in samples]
     elimination = Elimination(rows, point.prime, keep_upper=False).run()
     chosen = [places[k] for k in np.sort(elimination.order[: elimination.rank]).tolist()]

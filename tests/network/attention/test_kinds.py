@@ -12,13 +12,13 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Balls
 from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.network.attention import KINDS, Lightning, Sigmoid, Softmax
+from attngeom.network.attention import RULES, Lightning, Sigmoid, Softmax
 from attngeom.network.attention.rule import swap
 from tests.network.definition import forward_definition
 
-TRANSCENDENTAL = [kind for kind in KINDS.values() if not kind.is_polynomial]
+TRANSCENDENTAL = [kind for kind in RULES.values() if not kind.is_polynomial]
 RULES = [
-    *(kind(causal=causal) for kind in KINDS.values() for causal in (False, True)),
+    *(kind(causal=causal) for kind in RULES.values() for causal in (False, True)),
     *(kind(causal=causal, temperature=Fraction(3, 2)) for kind in TRANSCENDENTAL for causal in (False, True)),
 ]
 

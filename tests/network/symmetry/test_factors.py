@@ -40,7 +40,7 @@ def test_a_factor_acts_as_a_group_and_keeps_the_function(factor):
     rng = np.random.default_rng(0)
     weights = random_weights(NETWORK, QQ, 0)
     tensors = tensors_of(weights)
-    first, second = (factor.random(rng, QQ.random_invertible) for _ in range(2))
+    first, second = (factor.random(rng, QQ.random_invertible, QQ) for _ in range(2))
     X = QQ.random((3, 2), rng)
     moved = change(tensors, factor, first, QQ)
     assert QQ.equal(forward(moved, X), forward(weights, X))
@@ -57,7 +57,7 @@ def test_a_factor_acts_as_a_group_and_keeps_the_function(factor):
 def test_gradients_move_by_the_inverse_transpose(factor):
     rng = np.random.default_rng(1)
     w, g = (random_weights(NETWORK, QQ, seed) for seed in (0, 1))
-    element = factor.random(rng, QQ.random_invertible)
+    element = factor.random(rng, QQ.random_invertible, QQ)
     dual = change(tensors_of(g), factor, factor.transposed_inverse(element, QQ), QQ)
     moved = change(tensors_of(w), factor, element, QQ)
     assert sum(moved.vector() * dual.vector()) == sum(w.vector() * g.vector())

@@ -12,7 +12,7 @@ from attngeom.models.counts.parts import PartName
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
 from attngeom.network import Architecture, default_attention
-from attngeom.network.attention import KINDS
+from attngeom.network.attention import RULES
 
 MAX_WIDTH = 65536
 MAX_LAYERS = 256
@@ -112,7 +112,7 @@ def python(state: State) -> str:
 
 
 NETWORK = "model="
-KIND_NAMES = {name: name for name in KINDS}
+KIND_NAMES = {name: name for name in RULES}
 METHODS: dict[str, str] = {name: name for name in REQUESTS}
 MODELS = {"": "the architecture below", **{name: name for name in PUBLISHED}}
 CONTROLS = (

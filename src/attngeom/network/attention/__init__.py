@@ -1,19 +1,46 @@
-"""Kinds of attention, one file each; this table is the list of all of them."""
+"""Kinds of attention; this table is the list of all of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from attngeom.errors import InputError
+from attngeom.network.attention.kind import Kind
 from attngeom.network.attention.lightning import Lightning
+from attngeom.network.attention.linear import Differential, Linear
+from attngeom.network.attention.recurrent import (
+    DeltaRule,
+    GatedDelta,
+    GatedLinear,
+    KimiDelta,
+    Retention,
+    ScalarGate,
+    StateSpace,
+)
 from attngeom.network.attention.rule import Attention
 from attngeom.network.attention.sigmoid import Sigmoid
 from attngeom.network.attention.softmax import Softmax
 
-KINDS: dict[str, type[Attention]] = {kind.name: kind for kind in (Lightning, Softmax, Sigmoid)}
+RULES: dict[str, type[Attention]] = {kind.name: kind for kind in (Lightning, Softmax, Sigmoid)}
+"""The kinds of the papers: weights that are functions of one matrix of scores."""
+
+KINDS: dict[str, type[Kind]] = RULES | {
+    kind.name: kind
+    for kind in (
+        Retention,
+        ScalarGate,
+        StateSpace,
+        GatedLinear,
+        DeltaRule,
+        GatedDelta,
+        KimiDelta,
+        Linear,
+        Differential,
+    )
+}
 
 
-def find_kind(name: Any) -> type[Attention]:
+def find_kind(name: Any) -> type[Kind]:
     """The kind of attention of that name.
 
     >>> find_kind("softmax").is_normalised
@@ -24,4 +51,4 @@ def find_kind(name: Any) -> type[Attention]:
     return KINDS[name]
 
 
-__all__ = ["KINDS", "Attention", "Lightning", "Sigmoid", "Softmax", "find_kind"]
+__all__ = ["KINDS", "RULES", "Attention", "Kind", "Lightning", "Sigmoid", "Softmax", "find_kind"]

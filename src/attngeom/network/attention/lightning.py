@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.rule import Attention, swap
+
+if TYPE_CHECKING:
+    from attngeom.programs.builder import Builder
 
 Order = Literal["quadratic", "linear"]
 CAUSAL_CHUNK = 128
@@ -36,10 +39,12 @@ class Lightning(Attention):
 
     name: ClassVar[str] = "lightning"
     is_polynomial: ClassVar[bool] = True
-    is_normalised: ClassVar[bool] = False
 
     def weights(self, S: Array, domain: Domain) -> Array:
         return self.hide(S)
+
+    def shares(self, b: Builder, S: int) -> int:
+        return self.hidden(b, S)
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.hide(dS)

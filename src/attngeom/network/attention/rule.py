@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from attngeom.errors import DomainError
 from attngeom.exact.domains import Array, Domain
+from attngeom.network.attention.kind import ONE, Kind
+from attngeom.network.options import Nodes
 
-ONE = Fraction(1)
+if TYPE_CHECKING:
+    from attngeom.programs.builder import Builder
+
 Key = tuple[object, ...]
 """The name of a function of the input of a layer: entries of an attention matrix, or () for one without attention."""
 
 
 @dataclass(frozen=True)
-class Attention(ABC):
+class Attention(Kind):
     """A rule that turns scores S into weights P: output column i of a head is Σ_j P_ji V x_j.
 
     S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
@@ -28,16 +31,23 @@ class Attention(ABC):
     gives P, whose entries stand for algebraically independent functions.
     """
 
-    causal: bool = False
-    temperature: Fraction = ONE
-
-    name: ClassVar[str]
     is_polynomial: ClassVar[bool]
     """Whether P is S itself, so that a layer is a cubic map and exact domains can evaluate it."""
-    is_normalised: ClassVar[bool]
-    """Whether the columns of P sum to 1; then one token attends to itself alone, whatever its score."""
+    takes: ClassVar[tuple[str, ...]] = ("bias", "alibi", "rope", "window", "memory")
     head_theorem: ClassVar[str | None] = None
     """The theorem by which layers of heads are one function only if their :meth:`terms` add up to the same; or None."""
+
+    @abstractmethod
+    def shares(self, b: Builder, S: int) -> int:
+        """P for scores S as nodes of a program."""
+
+    def attend(self, b: Builder, head: Nodes, x: int, place: int) -> int:
+        q, k = (self.orient(b, head, letter, x) for letter in "QK")
+        P = self.shares(b, self.scores(b, head, q, k, place))
+        return b.contract("cj,ji->ci", self.project(b, head, "V", x), P)
+
+    def head_symmetries(self) -> tuple[str, ...]:
+        return ("query-key", "scale") if self.has_scale else ("query-key",)
 
     @property
     def has_scale(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
+
+if TYPE_CHECKING:
+    from attngeom.programs.builder import Builder
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,14 @@ class Sigmoid(Attention):
 
     name: ClassVar[str] = "sigmoid"
     is_polynomial: ClassVar[bool] = False
-    is_normalised: ClassVar[bool] = False
+    has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem S"
 
     def weights(self, S: Array, domain: Domain) -> Array:
         return self.hide(1 / (1 + domain.exp(-self.cool(S, domain))))
+
+    def shares(self, b: Builder, S: int) -> int:
+        return self.hidden(b, b.sigmoid(S))
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.cool(domain.times(domain.times(P, 1 - P), dS), domain)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
+
+if TYPE_CHECKING:
+    from attngeom.programs.builder import Builder
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Softmax(Attention):
     name: ClassVar[str] = "softmax"
     is_polynomial: ClassVar[bool] = False
     is_normalised: ClassVar[bool] = True
+    has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem D"
 
     def weights(self, S: Array, domain: Domain) -> Array:
@@ -40,6 +44,9 @@ class Softmax(Attention):
             powers = self.hide(domain.exp(S))
         shares: Array = powers / powers.sum(axis=-2, keepdims=True)
         return shares
+
+    def shares(self, b: Builder, S: int) -> int:
+        return self.normalised(b, b.exp(S))
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         product = domain.times(P, dS)

@@ -137,4 +137,6 @@ def _random_unimodular_matrix(size: int, rng: np.random.Generator) -> Array:
 
 def _draw_symmetry(architecture: Architecture, domain: Domain, seed: int, draw: Draw) -> Symmetry:
     rng = np.random.default_rng(seed)
-    return Symmetry(architecture, domain, {factor: factor.random(rng, draw) for factor in factors(architecture)})
+    return Symmetry(
+        architecture, domain, {factor: factor.random(rng, draw, domain) for factor in factors(architecture)}
+    )

@@ -18,8 +18,8 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.balance import Balanced, balance
 
-Place = tuple[int, int, str]
-"""Layer, head and letter of a tensor."""
+Place = tuple[int, int | None, str]
+"""Layer, head and letter of a tensor; no head for one that all heads share."""
 Tensors = dict[Place, Array]
 View = Literal["rows", "columns", "entries"]
 """A matrix as it is, transposed, or all its entries as one row."""
@@ -33,13 +33,22 @@ class GroupFactor(ABC):
 
     name: ClassVar[str]
 
+    @property
+    def count(self) -> int:
+        """The dimension of the group: 0 for finite ones."""
+        return 0
+
+    def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
+        """The changes of the tensors along a basis of the Lie algebra."""
+        return iter(())
+
     @abstractmethod
     def identity(self, domain: Domain) -> Any:
         """The neutral element."""
 
     @abstractmethod
-    def random(self, rng: np.random.Generator, draw: Draw) -> Any:
-        """A random element; ``draw(n, rng)`` gives an invertible n×n matrix."""
+    def random(self, rng: np.random.Generator, draw: Draw, domain: Domain) -> Any:
+        """A random element over a domain; ``draw(n, rng)`` gives an invertible n×n matrix."""
 
     @abstractmethod
     def check(self, element: Any) -> None:
@@ -118,7 +127,7 @@ class LinearFactor(GroupFactor):
     def identity(self, domain: Domain) -> Array:
         return domain.eye(self.size)
 
-    def random(self, rng: np.random.Generator, draw: Draw) -> Array:
+    def random(self, rng: np.random.Generator, draw: Draw, domain: Domain) -> Array:
         return draw(self.size, rng)
 
     def check(self, element: Any) -> None:
@@ -146,6 +155,14 @@ class LinearFactor(GroupFactor):
     def tangent(self, direction: Array, tensors: Tensors, domain: Domain) -> Tensors:
         """The changes E T and −Eᵀ S of the tensors along one E."""
         return self._multiply(direction, domain.reduce(-direction.T), tensors, domain)
+
+    def symmetric_generators(self) -> Iterator[Array]:
+        """A basis of the symmetric matrices of the Lie algebra, whose moments gradient flow conserves."""
+        for i in range(self.size):
+            for j in range(i, self.size):
+                unit = np.zeros((self.size, self.size), dtype=np.int64)
+                unit[i, j] = unit[j, i] = 1
+                yield unit
 
     def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
         """:meth:`tangent` for each elementary E_ij, row by row: row j of T moves to row i, row i of S to row j."""

@@ -1,6 +1,7 @@
 """The symmetry group of an architecture: the list of its factors, their dimensions and tangent vectors.
 
-A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.linear`, and a line in :func:`factors`.
+A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.linear`, and a row of :data:`SORTS`; the kinds of
+attention name those that they have.
 """
 
 from __future__ import annotations
@@ -11,10 +12,48 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
 from attngeom.network.symmetry.head_order import HeadOrder
-from attngeom.network.symmetry.linear import Between, QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.linear import (
+    Between,
+    HeadFactor,
+    QueryKey,
+    QueryKeyBesideBias,
+    Scale,
+    SecondQueryKey,
+    ValueOutput,
+)
+from attngeom.network.symmetry.smaller import (
+    ChannelOrder,
+    Channels,
+    HeadPart,
+    KeyBias,
+    KeyScale,
+    PlaneScale,
+    QueryKeyRotation,
+    QueryScale,
+    ScaleSign,
+    SignedChannels,
+    SquareScale,
+)
 from attngeom.network.weights import Head, Weights
 
 LINEAR = (QueryKey, Scale, ValueOutput, Between)
+SORTS: dict[str, type[HeadFactor] | type[HeadPart]] = {
+    "query-key": QueryKey,
+    "query-key-beside-bias": QueryKeyBesideBias,
+    "second-query-key": SecondQueryKey,
+    "query-key-rotation": QueryKeyRotation,
+    "plane-scale": PlaneScale,
+    "channels": Channels,
+    "signed-channels": SignedChannels,
+    "channel-order": ChannelOrder,
+    "scale": Scale,
+    "scale-sign": ScaleSign,
+    "square-scale": SquareScale,
+    "key-scale": KeyScale,
+    "query-scale": QueryScale,
+    "key-bias": KeyBias,
+}
+"""The symmetries of a head by the names that kinds of attention and their options use."""
 
 
 @lru_cache(maxsize=256)
@@ -26,17 +65,17 @@ def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
     >>> [factor.name for factor in factors(Architecture((3, 2, 3), 2, kind="softmax"))]
     ['query-key', 'query-key', 'between', 'head-order', 'head-order']
     """
+    kind = architecture.mechanism
     found: list[GroupFactor] = []
     for index, layer in enumerate(architecture.layers):
         for head in range(layer.heads):
-            found.append(QueryKey(index, head, layer.attention))
-            if architecture.rule.has_scale:
-                found.append(Scale(index, head))
-            if layer.value_width is not None:
-                found.append(ValueOutput(index, head, layer.value_width))
-    if not architecture.residual:
+            found += [SORTS[name].of(index, head, layer) for name in kind.symmetries()]
+            if layer.value_width is not None and kind.has_linear_values:
+                found.append(ValueOutput.of(index, head, layer))
+    if not architecture.residual and (kind.has_linear_values or architecture.is_factored):
         found += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
-    found += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
+    if kind.orders_heads:
+        found += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
     return tuple(found)
 
 
@@ -45,23 +84,36 @@ def linear_factors(architecture: Architecture) -> tuple[LinearFactor, ...]:
     return tuple(factor for factor in factors(architecture) if isinstance(factor, LinearFactor))
 
 
+def moving_factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
+    """The factors that have tangent vectors: all but the finite ones."""
+    return tuple(factor for factor in factors(architecture) if factor.count)
+
+
 def tensors_of(weights: Weights) -> Tensors:
     """The tensors of weights by layer, head and letter."""
-    return {
-        (index, place, letter): array
-        for index, heads in enumerate(weights.layers)
-        for place, head in enumerate(heads)
-        for letter, array in head.tensors.items()
-    }
+    tensors: Tensors = {}
+    for index, heads in enumerate(weights.layers):
+        for place, head in enumerate(heads):
+            tensors |= {(index, place, letter): array for letter, array in head.tensors.items()}
+        if weights.shared:
+            tensors |= {(index, None, letter): array for letter, array in weights.shared[index].items()}
+    return tensors
 
 
 def weights_of(architecture: Architecture, tensors: Tensors, domain: Domain) -> Weights:
     """The inverse of :func:`tensors_of`."""
     layers = tuple(
-        tuple(Head(*(tensors[index, place, letter] for letter in layer.tensor_shapes)) for place in range(layer.heads))
+        tuple(
+            Head.of({letter: tensors[index, place, letter] for letter in layer.tensor_shapes})
+            for place in range(layer.heads)
+        )
         for index, layer in enumerate(architecture.layers)
     )
-    return Weights(architecture, domain, layers)
+    shared = tuple(
+        {letter: tensors[index, None, letter] for letter, _ in layer.shared}
+        for index, layer in enumerate(architecture.layers)
+    )
+    return Weights(architecture, domain, layers, shared if any(shared) else ())
 
 
 def count_generators(architecture: Architecture) -> dict[str, int]:
@@ -71,8 +123,8 @@ def count_generators(architecture: Architecture) -> dict[str, int]:
     {'query-key': 8, 'scale': 2, 'value-output': 0, 'between': 4}
     """
     counts = {sort.name: 0 for sort in LINEAR}
-    for factor in linear_factors(architecture):
-        counts[factor.name] += factor.count
+    for factor in moving_factors(architecture):
+        counts[factor.name] = counts.get(factor.name, 0) + factor.count
     return counts
 
 
@@ -89,7 +141,7 @@ def infinitesimal_action(weights: Weights) -> Array:
     domain, architecture = weights.domain, weights.architecture
     tensors = tensors_of(weights)
     slots = dict(zip(tensors, architecture.slots().values()))
-    parts = linear_factors(architecture)
+    parts = moving_factors(architecture)
     rows = domain.zeros((sum(factor.count for factor in parts), architecture.num_parameters))
     with domain.working():
         for row, changes in zip(rows, (x for factor in parts for x in factor.tangents(tensors, domain))):

@@ -29,7 +29,7 @@ class HeadOrder(GroupFactor):
     def identity(self, domain: Domain) -> Order:
         return tuple(range(self.size))
 
-    def random(self, rng: np.random.Generator, draw: Draw) -> Order:
+    def random(self, rng: np.random.Generator, draw: Draw, domain: Domain) -> Order:
         return tuple(int(place) for place in rng.permutation(self.size))
 
     def check(self, element: Any) -> None:
@@ -40,7 +40,7 @@ class HeadOrder(GroupFactor):
         return {
             (layer, element[head], letter): array
             for (layer, head, letter), array in tensors.items()
-            if layer == self.layer
+            if layer == self.layer and head is not None
         }
 
     def compose(self, late: Order, early: Order, domain: Domain) -> Order:

@@ -1,0 +1,154 @@
+"""The dimension of an architecture from its program: rank mod p below, symmetries above."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attngeom.dimensions.counts import UpperBound
+from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.symmetry_bound import check_size
+from attngeom.errors import InputError
+from attngeom.exact.domains import GF
+from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.points import name_point
+from attngeom.exact.primes import WORD_PRIME
+from attngeom.network.architecture import Architecture
+from attngeom.network.programs import program_of
+from attngeom.network.symmetry import infinitesimal_action
+from attngeom.network.symmetry.group import moving_factors
+from attngeom.network.weights import named_weights
+from attngeom.programs.program import Program
+from attngeom.rank.analysis import bound_above
+from attngeom.rank.hypotheses import prove_rank
+from attngeom.rank.lower import RankBound, bound_rank, find_point
+
+MORE_SAMPLES = (4, 16, 48)
+"""Samples for each weight, tried in turn, where outputs have roots that exist at few samples."""
+MORE_SEEDS = 16
+TOKENS = 3
+"""Distinct tokens of a sample, where fewer tokens lose nothing: recurrences and masks, at least one more than heads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """A lower and an upper bound, and the rank that the first one rests on."""
+
+    lower: LowerBound
+    upper: UpperBound
+    rank: RankBound
+    seconds: float
+
+
+def sampled_tokens(architecture: Architecture) -> int:
+    """How many tokens the program gets: what is true of so many is true of t.
+
+    With a mask the first outputs do not depend on later tokens; otherwise all tokens are taken.
+    """
+    if architecture.causal and not architecture.options.get("memory"):
+        return min(architecture.tokens, max(TOKENS, architecture.heads + 1))
+    return architecture.tokens
+
+
+def without_idle_values(architecture: Architecture) -> Architecture:
+    """The architecture with the same functions and no value width beyond the ranks that value maps can have.
+
+    >>> without_idle_values(Architecture((2, 2), 1, kind="gla", value_width=5)).value_width
+    2
+    """
+    v = architecture.layer(0).value_width
+    if v is None or not architecture.mechanism.has_linear_values:
+        return architecture
+    biased = bool(architecture.options.get("bias"))
+    most = max(min(layer.d_in + biased, layer.d_out) for layer in architecture.layers)
+    return replace(architecture, value_width=most) if v > most else architecture
+
+
+def _seed_with_roots(program: Program, seed: int) -> int:
+    """The first seed from this one on at whose point the roots of the program exist."""
+    for attempt in range(MORE_SEEDS):
+        try:
+            find_point(program, seed + attempt)
+            return seed + attempt
+        except InputError:
+            continue
+    raise InputError(f"roots of the network exist at none of {MORE_SEEDS} random points; no rank can be computed mod p")
+
+
+def orbit_bound(architecture: Architecture, seed: int) -> UpperBound:
+    """Parameters minus the rank of the listed infinitesimal symmetries at a named point mod p, sort by sort.
+
+    >>> orbit_bound(Architecture((3, 2), 2, kind="deltanet"), 0).value
+    19
+    """
+    check_size(architecture)
+    total, parts = architecture.num_parameters, {}
+    weights = named_weights(architecture, GF(WORD_PRIME), name_point(seed))
+    rows = infinitesimal_action(weights)
+    names = np.array([factor.name for factor in moving_factors(architecture) for _ in range(factor.count)])
+    chosen = np.zeros(len(names), dtype=bool)
+    rank = 0
+    for name in dict.fromkeys(names.tolist()):
+        chosen |= names == name
+        grown = rank_mod_p(rows[chosen], WORD_PRIME)
+        parts[name], rank = grown - rank, grown
+    reason = "the infinitesimal symmetries of its kind of attention lie in the kernel of the differential"
+    return UpperBound(standing="proven", reason=reason, value=total - rank, parts=parts)
+
+
+def program_bounds(
+    architecture: Architecture, seed: int = 0, progress: Callable[[str, int, int], None] | None = None
+) -> Bounds:
+    """Bounds for the dimension: the rank of the Jacobian of the program, and the symmetries, listed or found.
+
+    >>> bounds = program_bounds(Architecture((2, 2), 1, kind="gla", tokens=2))
+    >>> bounds.lower.value, bounds.upper.value
+    (8, 8)
+    """
+    started = time.perf_counter()
+    given, architecture = architecture, without_idle_values(architecture)
+    tokens = sampled_tokens(architecture)
+    upper = orbit_bound(architecture, seed)
+    program = program_of(architecture, tokens)
+    rank = bound_rank(program, _seed_with_roots(program, seed), progress)
+    if any(program.places("root")):
+        # Later outputs need more roots: at most samples they do not exist.
+        for times in MORE_SAMPLES:
+            if rank.value < upper.value:
+                rank = bound_rank(program, _seed_with_roots(program, seed), progress, times * program.num_parameters)
+    proof = prove_rank(rank.point)
+    if rank.value < upper.value and tokens == architecture.tokens:
+        upper = _with_found_symmetries(upper, rank, seed, progress)
+    idle = given.num_parameters - architecture.num_parameters
+    if idle:
+        upper = replace(upper, parts={**upper.parts, "unseen": idle})
+    lower = LowerBound(
+        standing=proof.standing,
+        reason=proof.reason,
+        seed=seed,
+        value=rank.value,
+        method="minor",
+        prime=rank.prime,
+        tokens=tokens,
+        samples=len(rank.samples),
+    )
+    return Bounds(lower=lower, upper=upper, rank=rank, seconds=time.perf_counter() - started)
+
+
+def _with_found_symmetries(
+    upper: UpperBound, rank: RankBound, seed: int, progress: Callable[[str, int, int], None] | None
+) -> UpperBound:
+    """The better of a bound and that of symmetries, coefficients or slices that a search finds and proves."""
+    try:
+        better = bound_above(rank, seed, progress)
+    except InputError:
+        # The search draws points of its own, at which roots may be missing.
+        return upper
+    if better.value >= upper.value:
+        return upper
+    parts: Mapping[str, int] = {**upper.parts, "searched": upper.value - better.value}
+    reason = f"{upper.reason}; further ones were searched and proven ({better.method})"
+    return UpperBound(standing="proven", reason=reason, value=better.value, parts=dict(parts))
