@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attngeom.certification import certify
@@ -16,10 +19,14 @@ from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
+from attngeom.exact import QQ
+from attngeom.layer.coefficients import Coefficients
+from attngeom.layer.files import coefficients_from_json, coefficients_to_json
 from attngeom.network import Architecture
 from attngeom.proofs import coq
 from attngeom.proofs.coq import (
     ALLOWED_AXIOMS,
+    DIMENSIONS,
     LIBRARY,
     CoqFile,
     export_certificate,
@@ -27,6 +34,8 @@ from attngeom.proofs.coq import (
     library_text,
     read_axioms,
 )
+from attngeom.proofs.cubic_maps import CubicMap
+from tests.certification.cases import cubics, from_matrices
 from tests.effort import THOROUGH, choose, thorough
 from tests.proofs.coq_cases import larger_cases
 from tests.proofs.examples import examples
@@ -35,14 +44,14 @@ needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="coqc is not
 EXPORTED = [
     "layer: rational", "layer: real quadratic", "layer: closure", "layer: rank", "layer: segre", "layer: pencil",
     "layer: restriction", "layer: resultant", "layer: support", "layer: sequence-copy", "layer: symmetrization",
-    "layer: triangle", "heads: zero", "heads: attention too small", "heads: value too small", "heads: broken copy",
-    "dimension: two layers", "dimension: skip", "dimension: causal",
+    "layer: triangle", "layer: cuspidal", "layer: rank of a form",
+    "heads: zero", "heads: attention too small", "heads: value too small", "heads: broken copy",
+    "dimension: two layers", "dimension: heads", "dimension: skip", "dimension: causal",
 ]  # fmt: skip
 FEW = ["layer: rational", "layer: resultant", "layer: symmetrization", "dimension: two layers"]
 """What every run compiles; `make coq` compiles one of each."""
 NOT_EXPORTED = {
     "layer: norm form": "signature",
-    "layer: cuspidal": "lie-plane",
     "heads: complex conjugates": "commutant",
     "dimension: softmax": "softmax",
     "theorem: lightning-heads": "minors",
@@ -107,7 +116,7 @@ def changes() -> dict[str, Callable[[str], str]]:
 
     return {
         "layer: rational": first(r"\] \((-?\d+)\)%Z", r"] (\g<1>7)%Z"),
-        "dimension: two layers": first(r"dimension_at_least (\d+)%uint63", "dimension_at_least 8388607%uint63"),
+        "dimension: two layers": first(r"dimension_equals (\d+)%uint63", "dimension_equals 8388607%uint63"),
         "layer: rank": first(r"factoredR 2 1", "factoredR 2 2"),
         "layer: closure": first(r"\] \((-?\d+)\)%Z", r"] (\g<1>7)%Z"),
         "layer: segre": first(r"segreR (\d+ \d+ \d+ den ts) \(vec \[1;0\]%Z\)", r"segreR \1 (vec [0;1]%Z)"),
@@ -143,14 +152,139 @@ def test_dimensions(widths: tuple[int, ...], tmp_path: Path, capfd: pytest.Captu
     path.write_text(json.dumps(certify_dimension(answer).to_json()))
     assert run(["prove", str(path), "--out", str(tmp_path / "proof.v"), "--check", "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
-    assert found["accepted"] and {Path(x).name for x in found["written"]} == {"RankModP.v", "Net.v", "proof.v"}
+    assert found["accepted"] and {Path(x).name for x in found["written"]} == {
+        *(f"{x}.v" for x in DIMENSIONS),
+        "proof.v",
+    }
+
+
+def dimension_file(architecture: Architecture, folder: Path) -> str:
+    path = folder / "certificate.json"
+    path.write_text(json.dumps(certify_dimension(dimension(architecture, prove=True, method="minor")).to_json()))
+    return export_certificate(path).text
+
+
+BOTH_SIDES = [
+    Architecture((2, 2, 2), 1, heads=2, value_width=1),
+    Architecture((2, 2, 2), 2, residual=True, causal=True),
+    *thorough(
+        Architecture((3, 3, 3), 1, heads=2, value_width=2, residual=True, causal=True),
+        Architecture((4, 4, 4), 2, heads=2),
+        Architecture((2, 3, 3, 2), (2, 1, 2)),
+    ),
+]
+
+
+def wrong_dimensions(text: str, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Ten files that claim another dimension, another network, or that rest on changed data."""
+    value = int(re.search(r"dimension_is sh (\d+)", text)[1])  # type: ignore[index]
+    for other in (value - 1, value + 1):
+        yield (
+            f"dimension {other}",
+            text.replace(f"is sh {value}.", f"is sh {other}.").replace(
+                f"%uint63 sh {value} w", f"%uint63 sh {other} w"
+            ),
+        )
+    shape = re.search(r"Shape (true|false) (true|false) (\d+)", text)
+    assert shape is not None
+    skip = "false" if shape[1] == "true" else "true"
+    yield "skip", text.replace(f"Shape {shape[1]}", f"Shape {skip}", 1)
+    yield (
+        "causal",
+        re.sub(r"(Shape \w+) (true|false)", lambda m: f"{m[1]} {'false' if m[2] == 'true' else 'true'}", text),
+    )
+    names = ("w : list Z", "samples", "columns", "places")
+    for name in names:
+        start = text.index(f"Definition {name}")
+        stop = text.index("Definition" if name != "places" else "Theorem", start + 10)
+        places = [m for m in re.finditer(r"\d+", text[start:stop]) if m.start() > len(name) + 12]
+        chosen = rng.choice(places)
+        changed = text[: start + chosen.start()] + str(int(chosen[0]) + 1) + text[start + chosen.end() :]
+        yield name, changed
+    fields = text.index("Definition fields")
+    yield "field", text[:fields] + re.sub(r"\((\d+), (\w+)", r"(7, \2", text[fields:], count=1)
+    inverses = [m for m in re.finditer(r"\[(\d+);", text) if m.start() > text.index("dimension_equals")]
+    chosen = rng.choice(inverses)
+    yield "inverse", text[: chosen.start(1)] + str(int(chosen[1]) ^ 1) + text[chosen.end(1) :]
 
 
 @needs_coq
-@pytest.mark.skipif(not THOROUGH, reason="polynomials of degree nine take some seconds")
-def test_theorem_3_7_as_printed_is_false(library: Path) -> None:
-    """The counterexample, for three tokens and every L."""
-    done = compile_file(library, "Papers", library_text("Papers"))
+@pytest.mark.parametrize("architecture", BOTH_SIDES, ids=str)
+def test_dimensions_from_both_sides(architecture: Architecture, library: Path, tmp_path: Path) -> None:
+    """The dimension is D, with primitive integers as the only axioms; ten changed files are refused."""
+    text = dimension_file(architecture, tmp_path)
+    assert re.search(r"Theorem certified : dimension_is sh \d+\.", text)
+    done = compile_file(library, "both", text)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert all(map(is_primitive, read_axioms(done.stdout))), read_axioms(done.stdout)
+    for name, changed in list(wrong_dimensions(text, random.Random(33)))[:: choose(4, 1)]:
+        assert changed != text, name
+        assert compile_file(library, "wrong", changed).returncode != 0, name
+
+
+def one_token_cases() -> dict[str, tuple[Coefficients, int | None]]:
+    """A definite form of rank two (complex factors), a form of rank three, cubics without a linear factor."""
+    rng = np.random.default_rng(2026)
+    found: dict[str, tuple[Coefficients, int | None]] = {
+        "definite form": (cubics(3, [{(0, 1, 1): 2, (0, 2, 2): 3}, {(1, 1, 1): 4, (1, 2, 2): 6}]), 1),
+        "norm of a quadratic field": (cubics(2, [{(0, 0, 0): 1, (0, 1, 1): 5, (0, 0, 1): 1}]), 1),
+        "form of rank three": (cubics(4, [{(0, 0, 3): 1, (1, 1, 3): -1, (2, 2, 3): 1}]), 1),
+    }
+    for d in choose((3,), (3, 4, 5)):
+        places = combinations_with_replacement(range(d), 3)
+        found[f"no linear factor, d = {d}"] = cubics(d, [{R: int(rng.integers(-3, 4)) for R in places}]), None
+    return found
+
+
+@needs_coq
+def test_one_token(library: Path, tmp_path: Path) -> None:
+    """Accepted; and refused for a product of three real linear forms, which these theorems deny."""
+    path = tmp_path / "certificate.json"
+    for name, (coefficients, attention) in one_token_cases().items():
+        made = certify(coefficients, attention).certificate
+        assert made is not None
+        path.write_text(json.dumps(made.to_json()))
+        text = export_certificate(path).text
+        done = compile_file(library, "one", text)
+        assert done.returncode == 0, (name, done.stderr[-500:])
+        assert set(read_axioms(done.stdout)) <= set(ALLOWED_AXIOMS)
+        split = cubics(coefficients.d, [{(0, 0, 1): 1, (0, 1, 1): 2}] + [{}] * (coefficients.d_out - 1))
+        assert compile_file(library, "split", with_terms(text, split)).returncode != 0, name
+
+
+def with_terms(text: str, coefficients: Coefficients) -> str:
+    """A file about other coefficients."""
+    other = CubicMap.from_json(coefficients_to_json(coefficients)).text()
+    start, stop = text.index("Definition den"), text.index("].\n", text.index("Definition ts")) + 3
+    return text[:start] + other + text[stop:]
+
+
+@needs_coq
+@pytest.mark.parametrize("name", [name for name in EXPORTED if name.startswith(("layer", "heads"))][:: choose(9, 1)])
+def test_ten_false_files_are_refused(name: str, library: Path, tmp_path: Path) -> None:
+    """Realizable claims with one coefficient changed; refutations for ten maps that layers, or heads, do compute."""
+    text, record, rng = export(name, tmp_path).text, examples()[name]["claim"], np.random.default_rng(33)
+    c = coefficients_from_json(record["coefficients"])
+    terms = [m for m in re.finditer(r"\] \((-?\d+)\)%Z", text) if m.start() < text.index("Theorem")]
+    for number in range(choose(2, 10)):
+        if record["verdict"] == "not_realizable":
+            rank = record["attention"] if record["attention"] is not None else c.d
+            A = QQ.convert(rng.integers(-3, 4, (c.d, min(rank, c.d))) @ rng.integers(-3, 4, (min(rank, c.d), c.d)))
+            V = QQ.convert(rng.integers(-3, 4, (c.d_out, 1)) @ rng.integers(1, 4, (1, c.d)))
+            changed = with_terms(text, from_matrices(A, V, c.t))
+        elif terms:
+            term = terms[number % len(terms)]
+            changed = text[: term.start(1)] + str(int(term[1]) + 1 + number // len(terms)) + text[term.end(1) :]
+        else:
+            pytest.skip("no coefficient to change")
+        assert compile_file(library, "false", changed).returncode != 0, (name, number)
+
+
+@needs_coq
+@pytest.mark.parametrize("name", ["Fiber", *thorough("Papers")])
+def test_theorems_of_the_papers(name: str, library: Path) -> None:
+    """[G] Theorem 3.2 for one layer; the counterexample to Theorem 3.7 as printed, for three tokens and every L."""
+    done = compile_file(library, name, library_text(name))
     assert done.returncode == 0, done.stderr[-500:]
     assert set(read_axioms(done.stdout)) <= set(ALLOWED_AXIOMS)
 

@@ -21,12 +21,13 @@ from attngeom.proofs.coq_dimension import dimension_theorem
 from attngeom.proofs.coq_layer import heads_theorem, layer_theorem
 from attngeom.verification import read_certificate, verify
 
-LIBRARY = ("Attn", "AttnR", "RankModP", "Net")
+LIBRARY = ("Attn", "AttnR", "RankModP", "Net", "Shears", "Fields", "Dimension")
 """In the order in which they are compiled."""
+DIMENSIONS = ("Attn", "RankModP", "Net", "Shears", "Fields", "Dimension")
 EXPORTS: dict[str, tuple[Callable[..., tuple[str, str]], tuple[str, ...], str]] = {
     "layer": (layer_theorem, ("Attn", "AttnR"), "Reals ZArith List Lia"),
     "heads": (heads_theorem, ("Attn", "AttnR"), "Reals ZArith List Lia"),
-    "dimension": (dimension_theorem, ("RankModP", "Net"), "ZArith List Uint63"),
+    "dimension": (dimension_theorem, DIMENSIONS, "ZArith List Uint63"),
 }
 ALLOWED_AXIOMS = ("sig_forall_dec", "functional_extensionality_dep", "sig_not_dec")
 """Those of the real numbers; primitive integers are operations of the kernel."""

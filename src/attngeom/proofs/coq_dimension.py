@@ -1,23 +1,31 @@
-"""A lower bound for a dimension as a theorem on lists: so many columns of the Jacobian are independent at a point.
+"""Dimensions of lightning networks as theorems on lists: the rank of the derivative in the weights, from both sides.
 
-The file holds the weights, the inputs with cotangents, the columns and the inverse of the minor mod p; Coq computes the
-Jacobian from the definition of the network, by dual numbers.
+The file holds the weights, the inputs with cotangents, the columns and the inverse of the minor mod p, and fields of
+the rules T1–T4 with the inverse of their minor. Coq computes the Jacobian from the definition of the network, by dual
+numbers, and the fields from the rules, which it has proved to keep the function. Where T1–T4 are not all symmetries the
+file has the lower bound alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+import numpy as np
 from flint import nmod_mat
 
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF
 from attngeom.network.architecture import Architecture, LayerShape
+from attngeom.network.weights import Weights
 from attngeom.proofs.coq_text import integers, listed, rows
 from attngeom.verification.dimension import restrict
 from attngeom.verification.jets import JetPoint, tensors_of
 from attngeom.verification.points import NamedPlace
+from attngeom.verification.symmetries import Rule, list_rules
 
 MAX_PRIME = 2**30
 MAX_PRODUCTS = 6 * 10**8
@@ -26,8 +34,25 @@ MAX_TOKENS = 8
 """Architectures of at most so many tokens are exported with all of them, the further ones zero."""
 
 
+@dataclass(frozen=True)
+class Minor:
+    """A point with the derivatives of a minor that is not zero there, and its inverse mod p."""
+
+    weights: Weights
+    inverse: nmod_mat
+
+
+@dataclass(frozen=True)
+class ChosenFields:
+    """Independent fields by their names in Coq, entries where they are independent, and the inverse of that minor."""
+
+    names: list[str]
+    places: list[int]
+    inverse: nmod_mat
+
+
 def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
-    """Definitions with the theorem that the dimension is at least what the claim says."""
+    """Definitions with the theorem that the dimension is what the claim says, or at least that, and its words."""
     architecture, value = Architecture.from_json(claim["architecture"]), claim["dimension"]
     if "theorem" in witness or "method" in witness["lower"]:
         raise InputError("minors are exported to Coq; make the certificate with attngeom dim --method minor")
@@ -40,14 +65,12 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
     if p > MAX_PRIME:
         raise InputError(f"prime {p} given; primes up to {MAX_PRIME:,} are exported, another seed has one")
     each = sum(map(_count_products, architecture.layers)) * tokens * max(tokens, 2)
-    if value**2 * each > MAX_PRODUCTS:
-        raise SizeError(f"{value**2 * each:.1e} products for the Jacobian given; up to {MAX_PRODUCTS:.0e} are exported")
-    field, place = GF(p), NamedPlace(lower["point"])
-    weights = restrict(place.weights(architecture, field), lower["support"])
-    X, C, _ = place.samples(architecture, lower["support"], lower["samples"], tokens, field)
-    jets = JetPoint(architecture, tensors_of(weights), p, (X, C, None), lower["columns"])
-    minor = jets.field.to_integers(jets.gradients(lower["rows"]))
-    inverse = nmod_mat(value, value, [int(x) for x in minor.ravel()], p).inv()
+    fiber = architecture.num_parameters - value
+    products = value**2 * each + value**3 + fiber**3 + fiber**2 * architecture.num_parameters
+    if products > MAX_PRODUCTS:
+        raise SizeError(f"{products:.1e} products in Coq are needed for this Jacobian; {MAX_PRODUCTS:.0e} are exported")
+    X, C, _ = NamedPlace(lower["point"]).samples(architecture, lower["support"], lower["samples"], tokens, GF(p))
+    minor, chosen = _choose_point(architecture, value, lower, (X, C))
     every = max(tokens, architecture.tokens) if architecture.tokens <= MAX_TOKENS else tokens
     padding = [0] * (every - tokens)
     samples = listed(
@@ -58,15 +81,91 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
     flags = f"{str(architecture.residual).lower()} {str(architecture.causal).lower()}"
     text = (
         f"Definition sh : shape := Shape {flags} {every} {architecture.heads} {sizes}.\n"
-        f"Definition w : list Z := {integers(int(x) for x in weights.vector())}.\n"
+        f"Definition w : list Z := {integers(int(x) for x in minor.weights.vector())}.\n"
         f"Definition samples : list (list (list Z) * list (list Z)) := {samples}.\n"
         f"Definition columns : list nat := map Z.to_nat {integers(lower['columns'])}.\n"
-        f"Theorem certified : length columns = {value}%nat /\\ independent sh w samples columns.\nProof.\n"
-        f"  split; [vm_compute; reflexivity|].\n"
-        f"  apply (dimension_at_least {p}%uint63 sh w samples columns {_words(inverse.tolist())}).\n"
-        "  vm_compute; reflexivity.\nQed.\n"
     )
-    return text, f"the dimension is at least {value}: so many derivatives are independent at a point"
+    inverse = _words(minor.inverse.tolist())
+    if chosen is None:
+        text += (
+            f"Theorem certified : length columns = {value}%nat /\\ independent sh w samples columns.\nProof.\n"
+            "  split; [vm_compute; reflexivity|].\n"
+            f"  apply (dimension_at_least {p}%uint63 sh w samples columns {inverse}).\n"
+            "  vm_compute; reflexivity.\nQed.\n"
+        )
+        return text, f"the dimension is at least {value}: so many derivatives are independent at a point"
+    text += (
+        f"Definition fields : list (nat * rule) := {listed(chosen.names)}.\n"
+        f"Definition places : list nat := map Z.to_nat {integers(chosen.places)}.\n"
+        f"Theorem certified : dimension_is sh {value}.\nProof.\n"
+        f"  apply (dimension_equals {p}%uint63 sh {value} w samples columns {inverse}\n"
+        f"    fields places {_words(chosen.inverse.tolist())}).\n  vm_compute; reflexivity.\nQed.\n"
+    )
+    return text, f"the dimension is {value}: the derivative in the weights has this rank on a dense set of weights"
+
+
+def _choose_point(
+    architecture: Architecture, value: int, lower: Mapping[str, Any], sample: tuple[Array, Array]
+) -> tuple[Minor, ChosenFields | None]:
+    """The point of the witness, or the one without zeros of the same name, where minor and fields have full rank."""
+    p, every = lower["prime"], NamedPlace(lower["point"]).weights(architecture, GF(lower["prime"]))
+    first = None
+    for weights in (restrict(every, lower["support"]), every):
+        heads = tensors_of(weights)
+        jets = JetPoint(architecture, heads, p, (*sample, None), lower["columns"])
+        table = nmod_mat(
+            value, value, [int(x) for x in jets.field.to_integers(jets.gradients(lower["rows"])).ravel()], p
+        )
+        if table.rank() < value:
+            continue
+        minor = Minor(weights, table.inv())
+        chosen = _choose_fields(architecture, architecture.num_parameters - value, heads, p)
+        if chosen is not None:
+            return minor, chosen
+        first = first or minor
+    assert first is not None
+    return first, None
+
+
+def _choose_fields(architecture: Architecture, count: int, heads: Any, p: int) -> ChosenFields | None:
+    """So many independent fields of T1–T4 mod p at a point; None if there are fewer."""
+    names: list[str] = []
+    vectors: list[Array] = []
+    for rule in list_rules(architecture):
+        for (i, j), row in zip(product(range(rule.size), repeat=2), rule.fields(heads, p).reshape(rule.size**2, -1)):
+            names.append(_name(rule, i, j))
+            vectors.append(row)
+    table = np.stack(vectors)
+    kept = _pivots(table.T, p)
+    if len(kept) < count:
+        return None
+    kept = kept[:count]
+    places = _pivots(table[kept], p)
+    minor = nmod_mat(count, count, [int(x) for x in table[np.ix_(kept, places)].T.ravel()], p)
+    return ChosenFields([names[k] for k in kept], places, minor.inv())
+
+
+def _pivots(table: Array, p: int) -> list[int]:
+    """The pivot columns of a matrix mod p."""
+    height, width = table.shape
+    reduced, rank = nmod_mat(height, width, [int(x) for x in table.ravel()], p).rref()
+    found: list[int] = []
+    for row in range(rank):
+        start = found[-1] + 1 if found else 0
+        found.append(next(k for k in range(start, width) if int(reduced[row, k])))
+    return found
+
+
+def _name(rule: Rule, i: int, j: int) -> str:
+    """A field of a rule as Fields.v names it."""
+    layer, head, _ = rule.left[0]
+    names = {
+        "T1": f"QueryKey {head} {i} {j}",
+        "T2": f"Scale {head}",
+        "T3": f"ValueOutput {head} {i} {j}",
+        "T4": f"Between {i} {j}",
+    }
+    return f"({layer}, {names[rule.name]})"
 
 
 def _count_products(layer: LayerShape) -> int:
@@ -80,6 +179,6 @@ def _size(layer: LayerShape) -> str:
     return f"({layer.attention}, {layer.d_in}, {layer.d_out}, {width})"
 
 
-def _words(matrix: Iterable[Iterable[Any]]) -> str:
+def _words(matrix: Iterable[Sequence[Any]]) -> str:
     """A matrix of 63-bit words."""
     return "[" + ";\n  ".join("[" + ";".join(str(int(x)) for x in row) + "]" for row in matrix) + "]%uint63"

@@ -3,53 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
 from itertools import permutations
-from math import lcm
 from random import Random
 from typing import Any
 
-from flint import fmpq, fmpz_mat
+from flint import fmpz_mat
 
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
-from attngeom.proofs.coq_text import Matrix, listed, matrix, rows, vector
-from attngeom.proofs.cubic_maps import CubicMap, Relation, polarised, search, small_vectors, unit
+from attngeom.proofs.coq_one_token import form_theorem, plane_proof, shared_proof
+from attngeom.proofs.coq_text import CHECK, DIFFERS, Matrix, listed, matrix, rows, theorem, vector
+from attngeom.proofs.coq_weights import write_heads
+from attngeom.proofs.cubic_maps import CubicMap, Relation, integer_inverse, polarised, search, small_vectors, unit
 
 MAX_TERMS = 60_000
 MAX_EXPANSION = 12_000
-"""d³ t d': products that the kernel sorts and adds up for given weights; about a minute."""
-CHECK = "vm_compute; reflexivity"
-DIFFERS = "vm_compute; discriminate"
+"""d³ t: products of one output that the kernel adds up for given weights; d = 16 with two tokens has 8,192."""
 
 
 def layer_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
     """Definitions with the theorem of a claim about one layer, and a sentence on what it says."""
     c = _read(claim)
     if "form" in witness:
-        raise InputError("the claim rests on a signature, which is not exported; attngeom-check rechecks it")
+        return form_theorem(c, claim, witness["form"])
     verdict, a = claim["verdict"], claim["attention"]
     if verdict == "not_realizable":
         return _refutation(c, a, witness["violated"])
     _check_expansion(c)
     name, point = witness["field"], witness["points"][0]
-    heads, e = _heads(c, [{"field": name, **point}], claim["rank"], c.d)
+    heads, e = write_heads(c, [{"field": name, **point}], claim["rank"], c.d)
     sizes = f"{c.d} {c.d_out} {c.t}"
     text = c.text() + heads
     if verdict == "realizable":
         words = f"real A = KᵀQ of rank at most {claim['rank']} and V with these coefficients exist"
         statement = f"exists A V : mat R, factoredR {c.d} {claim['rank']} A /\\ computesR {sizes} den ts A V"
         proof = f"apply (layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts). {CHECK}."
-        return text + _theorem(statement, proof), words
+        return text + theorem(statement, proof), words
     w, u, p, r = _negative(c)
     statement = (
-        f"(exists A V : mat C, computesC {sizes} den ts A V) /\\ forall A V : mat R, ~ computesR {sizes} den ts A V"
+        f"(exists A V : mat C, factoredC {c.d} {claim['rank']} A /\\ computesC {sizes} den ts A V) /\\\n"
+        f"  forall A V : mat R, ~ computesR {sizes} den ts A V"
     )
     real = f"realonlyR {c.d} {c.d_out} {c.t - 2} den ts {vector(w)} {vector(u)} {vector(p)} {vector(r)}"
-    proof = (
-        f"split.\n  - apply (complex_layer_exists {sizes} den ({e})%Z head0 ts). {CHECK}.\n  - apply ({real}). {CHECK}."
-    )
-    return text + _theorem(statement, proof), "complex A and V with these coefficients exist, and no real ones do"
+    complex_ones = f"complex_layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts"
+    proof = f"split.\n  - apply ({complex_ones}). {CHECK}.\n  - apply ({real}). {CHECK}."
+    return text + theorem(statement, proof), "complex A and V with these coefficients exist, and no real ones do"
 
 
 def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
@@ -59,20 +56,20 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     bounded = f"Forall (fun AV => factoredR {c.d} {a} (fst AV) /\\ value_factoredR {c.d} {c.d_out} {v} (snd AV))"
     if claim["verdict"] == "realizable":
         _check_expansion(c, len(witness["heads"]))
-        text, e = _heads(c, witness["heads"], a, v)
+        text, e = write_heads(c, witness["heads"], a, v)
         names = listed((f"head{number}" for number in range(len(witness["heads"]))), "; ")
         statement = f"exists ws, (length ws <= {H})%nat /\\ {bounded} ws /\\ computes_headsR {sizes} den ts ws"
         proof = (
             f"destruct (heads_exist {sizes} {a} {v} den ({e})%Z {names} ts) as (ws & L & B & G); [{CHECK}|].\n"
             "  exists ws. split; [rewrite L; simpl; lia|]. split; [exact B | exact G]."
         )
-        return c.text() + text + _theorem(statement, proof), f"{H} real heads with these coefficients exist"
+        return c.text() + text + theorem(statement, proof), f"{H} real heads with these coefficients exist"
     words = f"no {H} real heads of these ranks have these coefficients"
     statement = f"forall ws, length ws = {H}%nat -> {bounded} ws -> ~ computes_headsR {sizes} den ts ws"
     if "violated" in witness:
         row, relation = _linear(c, witness["violated"])
         proof = f"intros ws _ _. apply (linear_headsR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
-        return c.text() + _relation(relation) + _theorem(statement, proof), words
+        return c.text() + _relation(relation) + theorem(statement, proof), words
     if "minor" not in witness:
         raise InputError("the claim rests on a commutant, which is not exported; attngeom-check rechecks it")
     minor = witness["minor"]
@@ -80,14 +77,14 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     size, count = len(minor["rows"]), c.d_out if output else c.d
     units = [unit(row, count) for row in minor["rows"]]
     data, N, det = _flattening(c, units, output, size)
-    theorem, each = ("outputR", v) if output else ("targetR", a)
+    name, each = ("outputR", v) if output else ("targetR", a)
     pairs = listed((f"({vector(x)}, {vector(z)})" for x, z in data))
     proof = (
-        f"intros ws L B. apply ({theorem} {c.d} {c.d_out} {c.t - 2} den ts {H} {each} {size - 1} ({det})%Z {rows(N)}\n"
+        f"intros ws L B. apply ({name} {c.d} {c.d_out} {c.t - 2} den ts {H} {each} {size - 1} ({det})%Z {rows(N)}\n"
         f"    {pairs}\n    {listed(map(vector, units))}); [reflexivity | reflexivity | {CHECK} | exact L |].\n"
         f"  apply Forall_impl with (2 := B). intros AV (G & G'). exact {'G' + chr(39) if output else 'G'}."
     )
-    return c.text() + _theorem(statement, proof), words
+    return c.text() + theorem(statement, proof), words
 
 
 def _read(claim: Mapping[str, Any]) -> CubicMap:
@@ -105,10 +102,6 @@ def _check_expansion(c: CubicMap, heads: int = 1) -> None:
         raise SizeError(f"{products:,} products for an output given; up to {MAX_EXPANSION:,} are exported to Coq")
 
 
-def _theorem(statement: str, proof: str) -> str:
-    return f"Theorem certified : {statement}.\nProof.\n  {proof}\nQed.\n"
-
-
 def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any]) -> tuple[str, str]:
     family, data = violated["family"], violated["data"]
     sizes = f"{c.d} {c.d_out} {c.t}"
@@ -117,7 +110,7 @@ def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any])
     if family in ("support", "sequence-copy", "symmetrization"):
         row, relation = _linear(c, violated)
         proof = f"apply (linearR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
-        return c.text() + _relation(relation) + _theorem(none, proof), words
+        return c.text() + _relation(relation) + theorem(none, proof), words
     if family == "attention-rank":
         units, size = [unit(m, c.d) for m in data["targets"]], len(data["targets"])
         found, N, det = _flattening(c, units, False, size, unit(data["row"], c.d_out))
@@ -127,17 +120,21 @@ def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any])
             f"apply (rankR {c.d} {c.d_out} {c.t - 2} den ts {attention} ({det})%Z {rows(N)}\n    {pairs}\n"
             f"    {listed(map(vector, units))}); [reflexivity | {CHECK}]."
         )
-        return c.text() + _theorem(statement, proof), f"no real A = KᵀQ with {attention} rows, and V, have them"
-    if family == "shared-quadric":
-        return c.text() + _theorem(none, _shared(c, data)), words
+        return c.text() + theorem(statement, proof), f"no real A = KᵀQ with {attention} rows, and V, have them"
+    if family in ONE_TOKEN:
+        return c.text() + theorem(none, ONE_TOKEN[family](c, data)), words
     if family not in POINTS:
         raise InputError(f"the equation {family} is not exported; attngeom-check rechecks it")
-    theorem, points = POINTS[family](c, data)
+    name, points = POINTS[family](c, data)
     given = " ".join(map(vector, points))
-    proof = f"apply ({theorem} {c.d} {c.d_out} {c.t - 2} den ts {given}). {DIFFERS}."
-    return c.text() + _theorem(none, proof), words
+    proof = f"apply ({name} {c.d} {c.d_out} {c.t - 2} den ts {given}). {DIFFERS}."
+    return c.text() + theorem(none, proof), words
 
 
+ONE_TOKEN: dict[str, Callable[[CubicMap, Mapping[str, Any]], str]] = {
+    "lie-plane": plane_proof,
+    "shared-quadric": shared_proof,
+}
 Points = tuple[str, list[list[int]]]
 
 
@@ -246,16 +243,6 @@ def _relation(relation: Relation) -> str:
     return f"Definition rel : relation := {listed(items)}.\n"
 
 
-def _inverse(M: list[list[int]]) -> tuple[Matrix, int] | None:
-    """N and e with N M = e · 1, e ≠ 0; None if M is singular."""
-    square = fmpz_mat(M)
-    det = int(square.det())
-    if det == 0:
-        return None
-    solved, scale = square.solve(fmpz_mat([[det * int(i == j) for j in range(len(M))] for i in range(len(M))])), det
-    return [[int(fmpq(x).p) for x in row] for row in solved.tolist()], scale
-
-
 def _flattening(
     c: CubicMap, units: list[list[int]], output: bool, size: int, w: list[int] | None = None
 ) -> tuple[list[tuple[list[int], list[int]]], Matrix, int]:
@@ -269,94 +256,7 @@ def _flattening(
             table.append(row)
             found.append((other, z))
         if len(table) == size:
-            inverse = _inverse(table)
+            inverse = integer_inverse(table)
             assert inverse is not None
             return found, *inverse
     raise SizeError("no integer points show the rank; give smaller coefficients")
-
-
-def _shared(c: CubicMap, data: Mapping[str, Any]) -> str:
-    w, x = data["combinations"]
-    table: list[list[int]] = []
-    points: list[list[int]] = []
-    for z in small_vectors(c.d, Random(0)):
-        first, second = c.one(w, z), c.one(x, z)
-        row = [k * first for k in z] + [-k * second for k in z]
-        if fmpz_mat([*table, row]).rank() == len(table) + 1:
-            table.append(row)
-            points.append(z)
-        if len(table) == 2 * c.d:
-            break
-    inverse = _inverse(table) if len(table) == 2 * c.d else None
-    if inverse is None:
-        raise SizeError("no integer points show that the quartics are independent; give smaller coefficients")
-    N, det = inverse
-    start = search(iter(points), lambda z: c.one(w, z) != 0)
-    return (
-        f"apply (sharedR {c.d} {c.d_out} den ts {vector(w)} {vector(x)}\n    {listed(map(vector, points))}\n"
-        f"    {vector(start)} ({det})%Z {rows(N)}); [{CHECK} | {DIFFERS}]."
-    )
-
-
-def _heads(c: CubicMap, heads: list[Mapping[str, Any]], a: int, v: int) -> tuple[str, int]:
-    """The definitions head0, head1, … with integer factors, and e: the value maps are to be divided by it."""
-    found, scales = [], []
-    for head in heads:
-        name = head["field"]
-        domain: Domain = QQ if name == "Q" else QuadraticField(int(name[7:-2]))
-        A, V = domain.convert(head["A"]), domain.convert(head["V"])
-        K, Q = _factor(A, a, domain)
-        O, W = (V, domain.eye(c.d)) if v == c.d else _factor(V, v, domain, left=True)
-        cleared = [_clear(x, domain) for x in (K, Q, O, W)]
-        scale = 1
-        for _, factor in cleared:
-            scale *= factor
-        found.append((0 if name == "Q" else int(name[7:-2]), [parts for parts, _ in cleared]))
-        scales.append(scale)
-    e = lcm(1, *scales)
-    texts = []
-    for number, ((D, (keys, queries, outs, values)), scale) in enumerate(zip(found, scales)):
-        outs = [[[x * (e // scale) for x in row] for row in part] for part in outs]
-        att, value = _times([_transposed(part) for part in keys], queries, D), _times(outs, values, D)
-        parts = " ".join(matrix(part) for pair in (keys, queries, att, outs, values, value) for part in pair)
-        texts.append(f"Definition head{number} : head := Head ({D})%Z {parts}.\n")
-    # den · Σ phi(integers) = e den · F: the terms are den · F.
-    return "".join(texts), e
-
-
-def _transposed(part: Matrix) -> list[list[int]]:
-    return [list(column) for column in zip(*part)]
-
-
-def _times(left: list[Any], right: list[Any], D: int) -> list[list[list[int]]]:
-    """(L_0 + s L_1)(R_0 + s R_1) with s² = D."""
-
-    def product(x: Matrix, y: Matrix) -> list[list[int]]:
-        columns = list(zip(*y))
-        return [[sum(p * q for p, q in zip(row, column)) for column in columns] for row in x]
-
-    straight = [product(left[0], right[0]), product(left[1], right[1])]
-    mixed = [product(left[0], right[1]), product(left[1], right[0])]
-    first = [[x + D * y for x, y in zip(*pair)] for pair in zip(*straight)]
-    return [first, [[x + y for x, y in zip(*pair)] for pair in zip(*mixed)]]
-
-
-def _factor(M: Array, size: int, domain: Domain, left: bool = False) -> tuple[Array, Array]:
-    """K, Q of ``size`` rows with M = KᵀQ, or O, W with M = O W; the rank is at most the size."""
-    echelon = domain.rref(M)
-    pivots = list(echelon.pivots)
-    first = domain.zeros((M.shape[0], size))
-    second = domain.zeros((size, M.shape[1]))
-    for place, column in enumerate(pivots):
-        first[:, place] = M[:, column]
-        second[place] = echelon.matrix[place]
-    return (first, second) if left else (first.T, second)
-
-
-def _clear(M: Array, domain: Domain) -> tuple[list[list[list[int]]], int]:
-    """Integer parts of 1 and √D times a common denominator, and that."""
-    parts = [[[Fraction(int(x.p), int(x.q)) for x in row] for row in part] for part in domain.parts(M)]
-    scale = lcm(1, *(x.denominator for part in parts for row in part for x in row))
-    cleared = [[[int(x * scale) for x in row] for row in part] for part in parts]
-    zero = [[0] * len(row) for row in cleared[0]]
-    return (cleared if len(cleared) == 2 else [cleared[0], zero]), scale

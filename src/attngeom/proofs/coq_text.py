@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+CHECK = "vm_compute; reflexivity"
+DIFFERS = "vm_compute; discriminate"
 Vector = Sequence[int]
 Matrix = Sequence[Sequence[int]]
 
@@ -40,3 +42,8 @@ def matrix(values: Matrix) -> str:
 
 def listed(items: Iterable[str], separator: str = ";\n  ") -> str:
     return f"[{separator.join(items)}]"
+
+
+def theorem(statement: str, proof: str) -> str:
+    """The theorem of a file; all are called ``certified``."""
+    return f"Theorem certified : {statement}.\nProof.\n  {proof}\nQed.\n"

@@ -9,6 +9,8 @@ from math import lcm
 from random import Random
 from typing import Any, TypeVar
 
+from flint import fmpq, fmpz_mat
+
 from attngeom.errors import SizeError
 from attngeom.proofs.coq_text import Matrix, Vector, listed
 
@@ -112,3 +114,13 @@ def polarised(d: int, t: int, entries: list[Entry], j: int, factor: int) -> Rela
                 size += 1
         found.append((factor * (-1) ** (3 - size), X, j))
     return found
+
+
+def integer_inverse(M: list[list[int]]) -> tuple[Matrix, int] | None:
+    """N and e with N M = e · 1, e ≠ 0; None if M is singular."""
+    square = fmpz_mat(M)
+    det = int(square.det())
+    if det == 0:
+        return None
+    solved, scale = square.solve(fmpz_mat([[det * int(i == j) for j in range(len(M))] for i in range(len(M))])), det
+    return [[int(fmpq(x).p) for x in row] for row in solved.tolist()], scale

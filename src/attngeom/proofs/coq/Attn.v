@@ -1,15 +1,27 @@
 (* Attention layers over any commutative ring F: what a refutation has to compute over Z, proved once. No axioms. *)
-Require Import ZArith List Lia Ring Ring_theory InitialRing Bool Setoid Mergesort Orders Permutation.
+Require Import ZArith List Lia Ring Ring_theory InitialRing Bool Setoid.
 Import ListNotations.
 
 Definition mat (T : Type) := nat -> nat -> T.
 Record term := Term { row : nat; col : nat; mono : list (nat * nat); value : Z }.
-Definition key (T : term) : Z := fold_left (fun a rc => (a * 1024 + Z.of_nat (fst rc)) * 1024 + Z.of_nat (snd rc))%Z (mono T) (Z.of_nat (row T) * 1024 + Z.of_nat (col T))%Z.
-Module TermOrder <: TotalLeBool.
-  Definition t := term. Definition leb a b := Z.leb (key a) (key b).
-  Theorem leb_total : forall a b, leb a b = true \/ leb b a = true. Proof. intros a b. unfold leb. rewrite !Z.leb_le. lia. Qed.
-End TermOrder.
-Module TermSort := Sort TermOrder.
+(* A monomial with its entries in order, as a key; a trie of terms by key, like ones added up. *)
+Definition pl (a b : nat * nat) : bool := if Nat.eqb (fst a) (fst b) then Nat.leb (snd a) (snd b) else Nat.leb (fst a) (fst b).
+Fixpoint ins a l := match l with [] => a :: nil | b :: l' => if pl a b then a :: l else b :: ins a l' end.
+Definition sorted (T : term) : term := Term (row T) (col T) (fold_right ins [] (mono T)) (value T).
+Definition key (T : term) : positive := Z.to_pos (fold_left (fun a rc => (a * 1024 + Z.of_nat (fst rc)) * 1024 + Z.of_nat (snd rc))%Z (mono T) 1%Z).
+Fixpoint meq (a b : list (nat * nat)) : bool := match a, b with [], [] => true
+  | (r, c) :: a', (r', c') :: b' => Nat.eqb r r' && Nat.eqb c c' && meq a' b' | _, _ => false end.
+Definition like (S T : term) := Nat.eqb (row S) (row T) && Nat.eqb (col S) (col T) && meq (mono S) (mono T).
+Inductive trie := Leaf | Node (l : trie) (b : list term) (r : trie).
+Fixpoint gather (T : term) (b : list term) : list term := match b with [] => T :: nil
+  | U :: b' => if like U T then Term (row U) (col U) (mono U) (value U + value T) :: b' else U :: gather T b' end.
+Fixpoint insert (p : positive) (T : term) (t : trie) : trie := match p, t with
+  | xH, Leaf => Node Leaf (T :: nil) Leaf | xH, Node l b r => Node l (gather T b) r
+  | xO q, Leaf => Node (insert q T Leaf) [] Leaf | xO q, Node l b r => Node (insert q T l) b r
+  | xI q, Leaf => Node Leaf [] (insert q T Leaf) | xI q, Node l b r => Node l b (insert q T r) end.
+Fixpoint all_zero (t : trie) : bool := match t with Leaf => true | Node l b r => all_zero l && forallb (fun T => Z.eqb (value T) 0) b && all_zero r end.
+Definition is_zero (ts : list term) : bool :=
+  all_zero (fold_left (fun t T => if Z.eqb (value T) 0 then t else let T := sorted T in insert (key T) T t) ts Leaf).
 
 Section Layer.
 Variable F : Type.
@@ -303,55 +315,40 @@ Proof.
   repeat first [rewrite att_add | rewrite val_add]. change [4%Z] with ((f1 + f1) * (f1 + f1)). ring.
 Qed.
 
-(* Weights given: both sides as terms, sorted, added up, all zero. *)
-Definition pl (a b : nat * nat) : bool := if Nat.eqb (fst a) (fst b) then Nat.leb (snd a) (snd b) else Nat.leb (fst a) (fst b).
-Fixpoint ins a l := match l with [] => a :: nil | b :: l' => if pl a b then a :: l else b :: ins a l' end.
-Definition sorted (T : term) : term := Term (row T) (col T) (fold_right ins [] (mono T)) (value T).
-Fixpoint meq (a b : list (nat * nat)) : bool := match a, b with [], [] => true
-  | (r, c) :: a', (r', c') :: b' => Nat.eqb r r' && Nat.eqb c c' && meq a' b' | _, _ => false end.
-Definition like (S T : term) := Nat.eqb (row S) (row T) && Nat.eqb (col S) (col T) && meq (mono S) (mono T).
-Fixpoint vanish (c : Z) (S : term) (ts : list term) : bool := match ts with [] => Z.eqb c 0
-  | T :: ts' => if like S T then vanish (c + value T)%Z S ts' else Z.eqb c 0 && vanish (value T) T ts' end.
-(* Zero terms are left out before sorting: the parts of sqrt D of rational weights cost nothing. *)
-Definition nonzero (ts : list term) := filter (fun T => negb (Z.eqb (value T) 0)) ts.
-Definition is_zero (ts : list term) : bool := match TermSort.sort (map sorted (nonzero ts)) with [] => true | T :: ts' => vanish (value T) T ts' end.
+(* Weights given: both sides as terms, added up by monomial, all zero. *)
 Definition ev (T : term) (X : mat F) i j : F :=
   if Nat.eqb (row T) i && Nat.eqb (col T) j then fold_right (fun rc acc => X (fst rc) (snd rc) * acc) [value T] (mono T) else f0.
-Lemma poly_perm ts ts' : Permutation ts ts' -> forall X i j, poly ts X i j = poly ts' X i j.
-Proof. induction 1; intros; simpl; auto. rewrite IHPermutation; auto. ring. rewrite IHPermutation1; auto. Qed.
-Lemma poly_sorted ts : forall X i j, poly (map sorted ts) X i j = poly ts X i j.
+Lemma ev_sorted T X i j : ev (sorted T) X i j = ev T X i j.
 Proof.
-  induction ts as [|T ts IH]; intros; simpl; auto. rewrite IH. f_equal. destruct (_ && _); auto.
-  induction (mono T) as [|a l IHl]; simpl; auto. rewrite <- IHl. generalize (fold_right ins [] l). clear IHl. induction l0; simpl; auto.
-  destruct (pl a a0); simpl; auto. rewrite IHl0. ring.
+  unfold ev, sorted. cbn [row col mono value]. destruct (_ && _); auto. induction (mono T) as [|a l IHl]; simpl; auto. rewrite <- IHl.
+  generalize (fold_right ins [] l). clear IHl. induction l0; simpl; auto. destruct (pl a a0); simpl; auto. rewrite IHl0. ring.
 Qed.
 Lemma meq_spec a : forall b, meq a b = true -> a = b.
 Proof. induction a as [|[r c] a IH]; intros [|[r' c'] b]; simpl; try discriminate; auto. intros H. apply andb_prop in H. destruct H as [H G].
   apply andb_prop in H. destruct H as [H H']. apply Nat.eqb_eq in H, H'. subst. f_equal. auto. Qed.
 Lemma mono_value l : forall (X : mat F) c, fold_right (fun rc acc => X (fst rc) (snd rc) * acc) c l = fold_right (fun rc acc => X (fst rc) (snd rc) * acc) f1 l * c.
 Proof. induction l; intros; simpl; [ring|]. rewrite IHl. ring. Qed.
-Lemma vanish_spec ts : forall c S, vanish c S ts = true -> forall X i j, ev (Term (row S) (col S) (mono S) c) X i j + poly ts X i j = f0.
+Fixpoint tpoly (t : trie) (X : mat F) i j : F := match t with Leaf => f0 | Node l b r => tpoly l X i j + poly b X i j + tpoly r X i j end.
+Lemma gather_spec T b X i j : poly (gather T b) X i j = ev T X i j + poly b X i j.
 Proof.
-  assert (Z0 : forall S X i j, ev (Term (row S) (col S) (mono S) 0) X i j = f0).
-  { intros. unfold ev. simpl. destruct (_ && _); auto. rewrite mono_value, fz_0. ring. }
-  induction ts as [|T ts IH]; intros c S H X i j; simpl in *.
-  - apply Z.eqb_eq in H. subst. rewrite Z0. ring.
-  - destruct (like S T) eqn:E.
-    + transitivity (ev (Term (row S) (col S) (mono S) (c + value T)) X i j + poly ts X i j); [|apply (IH _ _ H)]. unfold like in E. apply andb_prop in E. destruct E as [E E3]. apply andb_prop in E. destruct E as [E1 E2].
-      apply Nat.eqb_eq in E1, E2. apply meq_spec in E3. unfold ev. simpl. rewrite E1, E2, E3. destruct (_ && _); [|ring].
-      rewrite (mono_value (mono T) X [c]), (mono_value (mono T) X [value T]), (mono_value (mono T) X [(c + value T)%Z]), fz_add. ring.
-    + apply andb_prop in H. destruct H as [H1 H2]. apply Z.eqb_eq in H1. subst. rewrite Z0.
-      transitivity (ev (Term (row T) (col T) (mono T) (value T)) X i j + poly ts X i j); [rewrite (Radd_0_l Fth); reflexivity | apply IH; auto].
+  induction b as [|S b IH]; [reflexivity|]. simpl. destruct (like S T) eqn:E; simpl; [|rewrite IH; ring]. unfold like in E. apply andb_prop in E. destruct E as [E E3].
+  apply andb_prop in E. destruct E as [E1 E2]. apply Nat.eqb_eq in E1, E2. apply meq_spec in E3. unfold ev. rewrite E1, E2, E3. destruct (_ && _); [|ring].
+  rewrite (mono_value (mono T) X [value T]), (mono_value (mono T) X [value S]), (mono_value (mono T) X [(value S + value T)%Z]), fz_add. ring.
 Qed.
-Lemma poly_nonzero ts X i j : poly (nonzero ts) X i j = poly ts X i j.
+Lemma insert_spec T X i j : forall p t, tpoly (insert p T t) X i j = ev T X i j + tpoly t X i j.
+Proof. induction p; intros [|l b r]; simpl; rewrite ?IHp, ?gather_spec; simpl; unfold ev; ring. Qed.
+Lemma all_zero_spec X i j : forall t, all_zero t = true -> tpoly t X i j = f0.
 Proof.
-  induction ts as [|T ts IH]; simpl; auto. destruct (Z.eqb (value T) 0) eqn:E; simpl; rewrite IH; auto.
-  apply Z.eqb_eq in E. rewrite (mono_value (mono T) X [value T]), E, fz_0. destruct (_ && _); ring.
+  induction t as [|l IHl b r IHr]; simpl; auto. intros H. apply andb_prop in H. destruct H as [H Hr]. apply andb_prop in H. destruct H as [Hl Hb]. rewrite IHl, IHr by auto.
+  assert (E : poly b X i j = f0); [|rewrite E; ring]. induction b as [|T b IH]; simpl in *; auto. apply andb_prop in Hb. destruct Hb as [HT Hb]. apply Z.eqb_eq in HT.
+  rewrite IH, (mono_value (mono T) X [value T]), HT, fz_0 by auto. destruct (_ && _); ring.
 Qed.
 Lemma is_zero_spec ts : is_zero ts = true -> forall X i j, poly ts X i j = f0.
 Proof.
-  unfold is_zero. intros H X i j. rewrite <- poly_nonzero, <- poly_sorted, (poly_perm _ _ (TermSort.Permuted_sort (map sorted (nonzero ts)))).
-  destruct (TermSort.sort (map sorted (nonzero ts))); auto. simpl. apply (vanish_spec l (value t) t H).
+  intros H X i j. apply (all_zero_spec X i j) in H. transitivity (tpoly Leaf X i j + poly ts X i j); [simpl; ring|]. rewrite <- H. unfold is_zero. clear H. generalize Leaf.
+  induction ts as [|T ts IH]; intros t; [simpl; ring|]. cbn [fold_left]. rewrite <- IH. cbn [poly]. fold (ev T X i j). destruct (Z.eqb (value T) 0) eqn:E.
+  - apply Z.eqb_eq in E. unfold ev. rewrite (mono_value (mono T) X [value T]), E, fz_0. destruct (_ && _); ring.
+  - rewrite insert_spec, ev_sorted. ring.
 Qed.
 Lemma poly_app a b : forall X i j, poly (a ++ b) X i j = poly a X i j + poly b X i j.
 Proof. induction a; intros; simpl; [ring|]. rewrite IHa. ring. Qed.
@@ -365,12 +362,13 @@ Fixpoint tsum {T} (n : nat) (f : nat -> list T) : list T := match n with O => []
 Lemma poly_tsum n : forall f X i j, poly (tsum n f) X i j = sum n (fun s => poly (f s) X i j).
 Proof. induction n; intros; simpl; auto. rewrite poly_app, IHn. reflexivity. Qed.
 Definition layer_terms (d t : nat) (A V : mat Z) (i j : nat) : list term :=
-  tsum t (fun s => tsum d (fun k => tsum d (fun l => tsum d (fun n => Term i j ((k, s) :: (l, j) :: (n, s) :: nil) (A k l * V i n)%Z :: nil)))).
+  tsum t (fun s => tsum d (fun k => tsum d (fun l => let a := A k l in if Z.eqb a 0 then [] else
+    tsum d (fun n => Term i j ((k, s) :: (l, j) :: (n, s) :: nil) (a * V i n)%Z :: nil)))).
 Lemma layer_terms_spec d t A V i j X : poly (layer_terms d t A V i j) X i j = phi d t (fun k l => [A k l]) (fun k l => [V k l]) X i j.
 Proof.
   unfold layer_terms, phi. rewrite poly_tsum. apply sum_ext. intros s _. rewrite poly_tsum, (Rmul_comm Fth), <- sum_mul. apply sum_ext. intros k _.
   rewrite poly_tsum. transitivity (sum d (fun l => (sum d (fun n => [V i n] * X n s) * X k s) * ([A k l] * X l j))); [|rewrite sum_mul; ring].
-  apply sum_ext. intros l _. rewrite poly_tsum.
+  apply sum_ext. intros l _. cbv zeta. destruct (Z.eqb (A k l) 0) eqn:E; [apply Z.eqb_eq in E; rewrite E, fz_0; simpl; ring|]. rewrite poly_tsum.
   transitivity (sum d (fun n => (X k s * X l j * [A k l]) * ([V i n] * X n s))); [|rewrite sum_mul; ring].
   apply sum_ext. intros n _. simpl. rewrite !Nat.eqb_refl. simpl. rewrite fz_mul. ring.
 Qed.
@@ -427,6 +425,89 @@ Proof.
     rewrite dot_seq, fz_sub, fz_0, !E. simpl. unfold g. rewrite <- !val_sum. ring. }
   rewrite val_sum. rewrite (sum_0 d); [ring|]. intros k Hk. change (sum d' (fun i => [w i] * V i k)) with (g w k). rewrite (Z0 (g w k)); [ring|].
   apply in_or_app. right. apply in_map_iff. exists k. split; auto. apply in_seq. lia.
+Qed.
+
+(* One token, A = k q^T: the cubic is a product of three real linear forms, so its discriminant on the line through p and r is a square. *)
+Lemma lin_scale d c z w : lin d (fun k => (c * z k)%Z) w = [c] * lin d z w.
+Proof. unfold lin. rewrite <- sum_mul. apply sum_ext. intros. rewrite fz_mul. ring. Qed.
+Lemma lin_sub d y z w : lin d (fun k => (y k - z k)%Z) w = lin d y w - lin d z w.
+Proof. unfold lin. rewrite (sum_ext d _ (fun k => [y k] * w k + [(-1)%Z] * ([z k] * w k))). rewrite sum_add, sum_mul. change [(-1)%Z] with (- f1). ring. intros. rewrite fz_sub. change [(-1)%Z] with (- f1). ring. Qed.
+Definition discriminant (T : (nat -> Z) -> Z) (p r : nat -> Z) : Z := let c0 := T p in let c3 := T r in let s := T (add p r) in let m := T (fun k => p k - r k)%Z in
+  let c1 := (s - m - 2 * c3)%Z in let c2 := (s + m - 2 * c0)%Z in
+  (c1 * c1 * c2 * c2 - 8 * c0 * c2 * c2 * c2 - 8 * c1 * c1 * c1 * c3 - 432 * c0 * c0 * c3 * c3 + 72 * c0 * c1 * c2 * c3)%Z.
+Theorem refute_cubic d d' den ts w p r : (discriminant (tab1 d' ts w) p r < 0)%Z -> forall A V, factored d 1 A -> ~ computes d d' 1 den ts A V.
+Proof.
+  intros Hv A V (K & Q & HA) H. pose proof (computes_tab1 _ _ _ _ _ _ H) as E. set (g := fun k => sum d' (fun i => [w i] * V i k)).
+  assert (G : forall x, [tab1 d' ts w x] = [den] * (lin d x (K 0%nat) * lin d x (Q 0%nat) * lin d x g)).
+  { intros x. rewrite E, val_sum. fold g. change (sum d (fun k => [x k] * g k)) with (lin d x g). f_equal. f_equal. unfold att, lin.
+    rewrite (sum_ext d _ (fun k => lin d x (Q 0%nat) * ([x k] * K 0%nat k))); [rewrite sum_mul; unfold lin; ring|]. intros k Hk.
+    rewrite (sum_ext d (fun l => A k l * [x l]) (fun l => K 0%nat k * ([x l] * Q 0%nat l))); [rewrite sum_mul; unfold lin; ring|]. intros l Hl. rewrite HA by assumption. simpl. ring. }
+  apply (Zlt_not_le _ _ Hv). set (a := lin d p (K 0%nat)). set (a' := lin d r (K 0%nat)). set (b := lin d p (Q 0%nat)). set (b' := lin d r (Q 0%nat)). set (c := lin d p g). set (c' := lin d r g).
+  apply (real ((f1 + f1) * (f1 + f1) * ([den] * [den]) * ((a * b' - a' * b) * (a * c' - a' * c) * (b * c' - b' * c)))). unfold discriminant. cbv zeta.
+  repeat first [rewrite fz_sub | rewrite fz_mul | rewrite fz_add]. rewrite !G. unfold add. rewrite !lin_add, !lin_sub. fold a a' b b' c c'. generalize [den]. intros e.
+  cbv [fz gen_phiZ gen_phiPOS]. ring.
+Qed.
+(* One token: a cubic with a linear factor nu has a stabilizer in sl_3 on every plane, [nu]_x S with S the polar form of the quadric; so the eight
+   derivatives x_v dF(e_u), traces taken away, are dependent. *)
+Definition on_plane (p0 p1 p2 : nat -> Z) (x : Z * Z * Z) : nat -> Z := fun k => let '(x0, x1, x2) := x in (x0 * p0 k + x1 * p1 k + x2 * p2 k)%Z.
+Definition twice_derivative (T : Z * Z * Z -> Z) (x e : Z * Z * Z) : Z := let '(x0, x1, x2) := x in let '(e0, e1, e2) := e in
+  (T (x0 + e0, x1 + e1, x2 + e2) - T (x0 - e0, x1 - e1, x2 - e2) - 2 * T e)%Z.
+Definition lie_row (T : Z * Z * Z -> Z) (x : Z * Z * Z) : list Z := let '(x0, x1, x2) := x in
+  let g0 := twice_derivative T x (1, 0, 0)%Z in let g1 := twice_derivative T x (0, 1, 0)%Z in let g2 := twice_derivative T x (0, 0, 1)%Z in
+  [x1 * g0; x2 * g0; x0 * g1; x2 * g1; x0 * g2; x1 * g2; x0 * g0 - x1 * g1; x1 * g1 - x2 * g2]%Z.
+Definition lie_table d' ts w p0 p1 p2 (xs : list (Z * Z * Z)) := map (lie_row (fun x => tab1 d' ts w (on_plane p0 p1 p2 x))) xs.
+Lemma lin_plane d p0 p1 p2 x0 x1 x2 w : lin d (on_plane p0 p1 p2 (x0, x1, x2)) w = [x0] * lin d p0 w + [x1] * lin d p1 w + [x2] * lin d p2 w.
+Proof. unfold on_plane. rewrite (lin_add d (fun k => (x0 * p0 k + x1 * p1 k)%Z)), (lin_add d (fun k => (x0 * p0 k)%Z)), !lin_scale. reflexivity. Qed.
+Lemma att_turn d A u z : att d A u z = lin d u (fun l => sum d (fun k => A k l * [z k])).
+Proof.
+  unfold att, lin. rewrite (sum_ext d _ (fun k => sum d (fun l => [z k] * (A k l * [u l])))) by (intros; rewrite sum_mul; reflexivity). rewrite sum_swap. apply sum_ext. intros l _.
+  rewrite <- sum_mul. apply sum_ext. intros. ring.
+Qed.
+Lemma att_plane d A p0 p1 p2 u x0 x1 x2 : att d A u (on_plane p0 p1 p2 (x0, x1, x2)) = [x0] * att d A u p0 + [x1] * att d A u p1 + [x2] * att d A u p2.
+Proof. apply lin_plane. Qed.
+Lemma att_plane' d A p0 p1 p2 z x0 x1 x2 : att d A (on_plane p0 p1 p2 (x0, x1, x2)) z = [x0] * att d A p0 z + [x1] * att d A p1 z + [x2] * att d A p2 z.
+Proof. rewrite !(att_turn d A _ z). apply lin_plane. Qed.
+Theorem refute_plane d d' den ts w p0 p1 p2 xs e N : inverts 8 e N (lie_table d' ts w p0 p1 p2 xs) = true -> forall A V, ~ computes d d' 1 den ts A V.
+Proof.
+  intros HN A V H. pose proof (computes_tab1 _ _ _ _ _ _ H) as E. set (g := fun k => sum d' (fun i => [w i] * V i k)).
+  set (n0 := lin d p0 g). set (n1 := lin d p1 g). set (n2 := lin d p2 g).
+  set (a00 := att d A p0 p0). set (a01 := att d A p0 p1). set (a02 := att d A p0 p2). set (a10 := att d A p1 p0). set (a11 := att d A p1 p1). set (a12 := att d A p1 p2).
+  set (a20 := att d A p2 p0). set (a21 := att d A p2 p1). set (a22 := att d A p2 p2).
+  set (s00 := a00 + a00). set (s11 := a11 + a11). set (s22 := a22 + a22). set (s01 := a01 + a10). set (s02 := a02 + a20). set (s12 := a12 + a21).
+  set (q := fun x0 x1 x2 => x0 * (x0 * a00 + x1 * a01 + x2 * a02) + x1 * (x0 * a10 + x1 * a11 + x2 * a12) + x2 * (x0 * a20 + x1 * a21 + x2 * a22)).
+  set (nu := fun x0 x1 x2 => x0 * n0 + x1 * n1 + x2 * n2).
+  assert (G : forall x0 x1 x2, [tab1 d' ts w (on_plane p0 p1 p2 (x0, x1, x2))] = [den] * (q [x0] [x1] [x2] * nu [x0] [x1] [x2])).
+  { intros. rewrite E. replace (val d d' V w (on_plane p0 p1 p2 (x0, x1, x2))) with (lin d (on_plane p0 p1 p2 (x0, x1, x2)) g) by (symmetry; apply val_sum).
+    rewrite lin_plane, att_plane', !att_plane. unfold q, nu. fold n0 n1 n2 a00 a01 a02 a10 a11 a12 a20 a21 a22. ring. }
+  set (T := fun x => tab1 d' ts w (on_plane p0 p1 p2 x)).
+  assert (D0 : forall x0 x1 x2, [twice_derivative T (x0, x1, x2) (1, 0, 0)%Z] = (f1 + f1) * [den] * (q [x0] [x1] [x2] * n0 + nu [x0] [x1] [x2] * (s00 * [x0] + s01 * [x1] + s02 * [x2]))).
+  { intros. unfold twice_derivative, T. rewrite !fz_sub, fz_mul, !G, !fz_add, !fz_sub, fz_0, fz_1. change [2%Z] with (f1 + f1). unfold q, nu, s00, s01, s02. ring. }
+  assert (D1 : forall x0 x1 x2, [twice_derivative T (x0, x1, x2) (0, 1, 0)%Z] = (f1 + f1) * [den] * (q [x0] [x1] [x2] * n1 + nu [x0] [x1] [x2] * (s01 * [x0] + s11 * [x1] + s12 * [x2]))).
+  { intros. unfold twice_derivative, T. rewrite !fz_sub, fz_mul, !G, !fz_add, !fz_sub, fz_0, fz_1. change [2%Z] with (f1 + f1). unfold q, nu, s01, s11, s12. ring. }
+  assert (D2 : forall x0 x1 x2, [twice_derivative T (x0, x1, x2) (0, 0, 1)%Z] = (f1 + f1) * [den] * (q [x0] [x1] [x2] * n2 + nu [x0] [x1] [x2] * (s02 * [x0] + s12 * [x1] + s22 * [x2]))).
+  { intros. unfold twice_derivative, T. rewrite !fz_sub, fz_mul, !G, !fz_add, !fz_sub, fz_0, fz_1. change [2%Z] with (f1 + f1). unfold q, nu, s02, s12, s22. ring. }
+  assert (Hnu : forall x0 x1 x2, nu x0 x1 x2 = x0 * n0 + x1 * n1 + x2 * n2) by reflexivity. clearbody q nu. clear G E H.
+  assert (In8 : forall c01 c02 c10 c12 c20 c21 c00 c11, (forall x0 x1 x2, let g0 := q [x0] [x1] [x2] * n0 + nu [x0] [x1] [x2] * (s00 * [x0] + s01 * [x1] + s02 * [x2]) in
+      let g1 := q [x0] [x1] [x2] * n1 + nu [x0] [x1] [x2] * (s01 * [x0] + s11 * [x1] + s12 * [x2]) in let g2 := q [x0] [x1] [x2] * n2 + nu [x0] [x1] [x2] * (s02 * [x0] + s12 * [x1] + s22 * [x2]) in
+      (c01 * [x1] + c02 * [x2] + c00 * [x0]) * g0 + (c10 * [x0] + c12 * [x2] + (c11 - c00) * [x1]) * g1 + (c20 * [x0] + c21 * [x1] - c11 * [x2]) * g2 = f0) ->
+    forall x, In x (c01 :: c02 :: c10 :: c12 :: c20 :: c21 :: c00 :: c11 :: nil) -> x = f0).
+  { intros c01 c02 c10 c12 c20 c21 c00 c11 Hc. apply (injective 8 e N _ _ HN); [reflexivity|]. intros r Hr. unfold lie_table in Hr. apply in_map_iff in Hr. destruct Hr as ([[x0 x1] x2] & <- & _).
+    fold T. unfold lie_row. cbv zeta. cbn [map dot]. rewrite !fz_sub, !fz_mul, !D0, !D1, !D2. specialize (Hc x0 x1 x2). cbv zeta in Hc.
+    match type of Hc with ?l = _ => transitivity ((f1 + f1) * [den] * l); [ring | rewrite Hc; ring] end. }
+  set (m0 := fun s0 s1 s2 : F => n1 * s2 - n2 * s1). set (m1 := fun s0 s1 s2 : F => n2 * s0 - n0 * s2). set (m2 := fun s0 s1 s2 : F => n0 * s1 - n1 * s0).
+  assert (M := In8 (m0 s01 s11 s12) (m0 s02 s12 s22) (m1 s00 s01 s02) (m1 s02 s12 s22) (m2 s00 s01 s02) (m2 s01 s11 s12) (m0 s00 s01 s02) (m0 s00 s01 s02 + m1 s01 s11 s12)
+    ltac:(intros x0 x1 x2; cbv zeta; unfold m0, m1, m2; ring)).
+  assert (M01 := M _ (or_introl eq_refl)). assert (M02 := M _ (or_intror (or_introl eq_refl))). assert (M20 := M (m2 s00 s01 s02) ltac:(simpl; tauto)). assert (M21 := M (m2 s01 s11 s12) ltac:(simpl; tauto)).
+  assert (M00 := M (m0 s00 s01 s02) ltac:(simpl; tauto)). assert (M0011 := M (m0 s00 s01 s02 + m1 s01 s11 s12) ltac:(simpl; tauto)).
+  assert (M22 : m2 s02 s12 s22 = f0) by (transitivity (- (m0 s00 s01 s02 + m1 s01 s11 s12)); [unfold m0, m1, m2; ring | rewrite M0011; ring]).
+  unfold m0, m1, m2 in M01, M02, M20, M21, M00, M22. clear M M0011.
+  assert (C1 := In8 f0 n1 f0 (- n0) f0 f0 f0 f0 ltac:(intros x0 x1 x2; cbv zeta;
+    transitivity (- ([x2] * nu [x0] [x1] [x2] * ([x0] * (n0 * s01 - n1 * s00) + [x1] * (n0 * s11 - n1 * s01) + [x2] * (n0 * s12 - n1 * s02)))); [ring | rewrite M20, M21, M22; ring])).
+  assert (C2 := In8 f0 f0 n2 f0 (- n1) f0 f0 f0 ltac:(intros x0 x1 x2; cbv zeta;
+    transitivity (- ([x0] * nu [x0] [x1] [x2] * ([x0] * (n1 * s02 - n2 * s01) + [x1] * (n1 * s12 - n2 * s11) + [x2] * (n1 * s22 - n2 * s12)))); [ring | rewrite M00, M01, M02; ring])).
+  assert (N1 := C1 n1 ltac:(simpl; tauto)). assert (N0 := C1 (- n0) ltac:(simpl; tauto)). assert (N2 := C2 n2 ltac:(simpl; tauto)).
+  assert (N0' : n0 = f0) by (transitivity (- - n0); [ring | rewrite N0; ring]).
+  apply one. apply (In8 f1 f0 f0 f0 f0 f0 f0 f0); [|simpl; auto]. intros x0 x1 x2. cbv zeta. rewrite Hnu, N0', N1, N2. ring.
 Qed.
 
 (* phi is linear in A and in V. *)

@@ -30,6 +30,8 @@ Definition factoredR := factored R 0%R Rplus Rmult.
 Definition rankR := refute_rank R _ _ _ _ _ _ RTheory char0R integralR decR R1_neq_R0.
 Definition sharedR := refute_shared R _ _ _ _ _ _ RTheory char0R integralR.
 Definition realonlyR := refute_real R _ _ _ _ _ _ RTheory realR.
+Definition cubicR := refute_cubic R _ _ _ _ _ _ RTheory realR.
+Definition planeR := refute_plane R _ _ _ _ _ _ RTheory char0R integralR R1_neq_R0.
 Definition phiR := phi R 0%R Rplus Rmult.
 Definition polyR := poly R 0%R 1%R Rplus Rmult Ropp.
 Definition realizableR := realizable R _ _ _ _ _ _ RTheory.
@@ -89,13 +91,17 @@ Lemma sqrtc_ok z : (z <= 0)%Z -> Cmul (sqrtc z) (sqrtc z) = fzC z.
 Proof.
   intros H. rewrite fzC_real, fzR_IZR. unfold sqrtc, Cmul. simpl. f_equal; [|ring]. rewrite sqrt_sqrt by (apply IZR_le; lia). rewrite opp_IZR. ring.
 Qed.
-Theorem complex_layer_exists d d' t den e h ts : (negb (Z.eqb e 0) && Z.leb (rad h) 0 && given_heads d d' t den e (h :: nil) ts)%bool = true ->
-  exists A V, computesC d d' t den ts A V.
+Definition factoredC := factored C C0 Cadd Cmul.
+Theorem complex_layer_exists d d' t a den e h ts : (negb (Z.eqb e 0) && Z.leb (rad h) 0 && head_ok d d' a d h && given_heads d d' t den e (h :: nil) ts)%bool = true ->
+  exists A V, factoredC d a A /\ computesC d d' t den ts A V.
 Proof.
-  intros H. apply andb_prop in H. destruct H as [H G]. apply andb_prop in H. destruct H as [He Hr]. apply Bool.negb_true_iff, Z.eqb_neq in He. apply Z.leb_le in Hr.
-  pose (w := weights C C0 C1 Cadd Cmul Copp sqrtc (/ IZR e, 0)%R h). exists (fst w), (snd w). apply (one_head C _ _ _ _ _ _ CTheory).
-  change ((fst w, snd w) :: nil) with (map (weights C C0 C1 Cadd Cmul Copp sqrtc (/ IZR e, 0)%R) (h :: nil)).
-  apply (realizable_heads C _ _ _ _ _ _ CTheory d d' t den e); auto.
-  - change (fz C C0 C1 Cadd Cmul Copp e) with (fzC e). rewrite fzC_real. unfold Cmul, C1. simpl. rewrite inverse_ok by exact He. f_equal; ring.
-  - intros h' [<-|[]]. apply sqrtc_ok, Hr.
+  intros H. apply andb_prop in H. destruct H as [H G]. apply andb_prop in H. destruct H as [H Hh]. apply andb_prop in H. destruct H as [He Hr].
+  apply Bool.negb_true_iff, Z.eqb_neq in He. apply Z.leb_le in Hr.
+  pose (w := weights C C0 C1 Cadd Cmul Copp sqrtc (/ IZR e, 0)%R h). exists (fst w), (snd w). split.
+  - apply (weights_A C _ _ _ _ _ _ CTheory d d' a d); auto. apply sqrtc_ok, Hr.
+  - apply (one_head C _ _ _ _ _ _ CTheory).
+    change ((fst w, snd w) :: nil) with (map (weights C C0 C1 Cadd Cmul Copp sqrtc (/ IZR e, 0)%R) (h :: nil)).
+    apply (realizable_heads C _ _ _ _ _ _ CTheory d d' t den e); auto.
+    + change (fz C C0 C1 Cadd Cmul Copp e) with (fzC e). rewrite fzC_real. unfold Cmul, C1. simpl. rewrite inverse_ok by exact He. f_equal; ring.
+    + intros h' [<-|[]]. apply sqrtc_ok, Hr.
 Qed.
