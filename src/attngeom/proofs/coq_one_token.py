@@ -46,9 +46,7 @@ def form_theorem(c: CubicMap, claim: Mapping[str, Any], form: Mapping[str, Any])
             f"split.\n  - apply (complex_layer_exists {sizes} 1 den ({e})%Z head0 ts). {CHECK}.\n"
             f"  - {no_product} {' '.join(map(vector, _negative_line(c)))}). {CHECK}."
         )
-        return c.text() + text + theorem(
-            statement, proof
-        ), "complex A = k qᵀ with them exist, no real one does"
+        return c.text() + text + theorem(statement, proof), "complex A = k qᵀ with them exist, no real one does"
     raise InputError("the claim rests on a signature, which is not exported; attngeom-check rechecks it")
 
 
