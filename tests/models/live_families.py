@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from attngeom.models import canonicalize, fingerprint, forward, open_model, teleport, write_model
 from attngeom.models.residual import has_free_stream
 from attngeom.models.sampling import PARTS
-from tests.models.data.make_reference import ATTENTION, FAMILIES, inputs_of, perturb
+from tests.models.data.make_reference import ATTENTION, FAMILIES, STATES, inputs_of, perturb
 
 # transformers computes norms, softmax and rotary angles in float32 whatever the weights are.
 LIMIT = 2e-5
@@ -40,7 +40,7 @@ def load(cls: Any, family: str, folder: Path) -> Any:
 
 def logits(model: Any, family: str, inputs: dict[str, torch.Tensor]) -> np.ndarray:
     with torch.no_grad():
-        if family in ("bert", "vit"):
+        if family in STATES:
             return model.base_model(**inputs).last_hidden_state[0].double().numpy()
         return model(**inputs).logits[0].double().numpy()
 

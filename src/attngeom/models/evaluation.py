@@ -252,7 +252,8 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
     x = np.asarray(model.embedding()[tokens], dtype=np.float64) * model.spec.embedding_scale
     positions = model.positions(stack)
     if positions is not None:
-        x = x + positions[: len(tokens)]
+        start = model.places.first_position
+        x = x + positions[start : start + len(tokens)]
     table = model.token_types(stack)
     if table is not None:
         x = x + table[np.zeros(len(tokens), int) if types is None else types]

@@ -242,7 +242,7 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
 def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stack: Any, twin: Any) -> None:
     """Norms outside the layers that no reader takes up: of embeddings, and the final one unless a head reads it."""
     one = left.model
-    pairs = [(left.embedding_norm(stack), right.embedding_norm(twin), one.places.embedding_norm)]
+    pairs = [(left.embedding_norm(stack), right.embedding_norm(twin), one.places.embedding_norm.format(stack.name))]
     is_last = stack is one.spec.stacks[-1]
     if is_last and (one.spec.head is None or left.is_tied):
         pairs.append((left.final_norm(stack), right.final_norm(twin), one.places.final_norm.get(stack.name, "")))

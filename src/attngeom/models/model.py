@@ -119,7 +119,7 @@ class Model:
         return bool(self.spec.embedding_rank and self.spec.head is not None and not self.spec.head.outputs)
 
     def head_bias(self) -> Array:
-        return self.load(self.places.head_bias, self._table[:1])
+        return self.load(self.places.head_bias, self.batched(self.places.head_bias, self._table[:1])).reshape(-1)
 
     @property
     def _table(self) -> tuple[int, int]:
@@ -191,19 +191,23 @@ class Model:
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
         if stack.embedding_norm is None:
             return None
-        return read_norm(stack.embedding_norm, self.places.embedding_norm, self.spec.width, self.load)
+        return read_norm(
+            stack.embedding_norm, self.places.embedding_norm.format(stack.name), self.spec.width, self.load
+        )
 
     def positions(self, stack: Stack) -> Array | None:
         """The learned position table, rows that the family skips removed."""
         if not stack.positions:
             return None
         name = self.places.positions[stack.name]
-        shape: tuple[int, ...] = (stack.positions, self.spec.width)
-        batched = self.tensors.headers.get(self.stored(name))
-        if batched is not None and len(batched.shape) == 3:
-            shape = (1, *shape)
-        table = self.load(name, shape).reshape(stack.positions, self.spec.width)
+        shape = stack.positions, self.spec.width
+        table = self.load(name, self.batched(name, shape)).reshape(shape)
         return table[self.places.position_offset :]
+
+    def batched(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape, with an axis of length 1 in front where the file has one (tables of ViT, logits of BART)."""
+        header = self.tensors.headers.get(self.stored(name))
+        return (1, *shape) if header is not None and len(header.shape) == len(shape) + 1 else shape
 
     def token_types(self, stack: Stack) -> Array | None:
         """The table of segments."""
@@ -277,15 +281,13 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
     for stack in spec.stacks:
         if stack.positions:
             name = places.positions[stack.name]
-            header = model.tensors.headers.get(model.stored(name))
-            batched = header is not None and len(header.shape) == 3
-            yield name, (1, stack.positions, d) if batched else (stack.positions, d)
+            yield name, model.batched(name, (stack.positions, d))
         if stack.token_types:
             yield places.token_types, (stack.token_types, d)
         if stack.relative_buckets:
             yield places.relative[stack.name], (stack.relative_buckets, stack.relative_heads)
         norms = [(stack.final_norm, places.final_norm.get(stack.name, ""))]
-        norms.append((stack.embedding_norm, places.embedding_norm))
+        norms.append((stack.embedding_norm, places.embedding_norm.format(stack.name)))
         for norm, name in norms:
             if norm is not None:
                 yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
@@ -293,7 +295,7 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
         if not spec.head.tied and not model.has_product_head:
             yield places.head, model._table
         if spec.head.bias:
-            yield places.head_bias, model._table[:1]
+            yield places.head_bias, model.batched(places.head_bias, model._table[:1])
 
 
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:

@@ -20,9 +20,15 @@ VIT = {
     "mlp.fc2": "output.dense",
 }
 
+GRANITE = {
+    "experts.gate_up_proj": "input_linear.weight",
+    "experts.down_proj": "output_linear.weight",
+    "router.weight": "router.layer.weight",
+}
+"""Live names of the experts of Granite, below ``block_sparse_moe``, and those in checkpoints."""
 
 EXPERTS = {
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "qwen3_moe"), decoders.EXPERTS),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen3_moe"), decoders.EXPERTS),
     "mixtral": mixtral.EXPERTS,
 }
 """Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
@@ -68,6 +74,8 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         return [(_vit_name(name), None)]
     if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:
         return [("embed_out.weight", None)]
+    if model_type == "granitemoe":
+        return [(re.sub(r"(?<=block_sparse_moe\.)[a-z_.]+$", lambda part: GRANITE.get(part[0], part[0]), name), None)]
     if not isinstance(model_type, str) or model_type not in EXPERTS:
         return [(name, None)]
     stored = EXPERTS[model_type]

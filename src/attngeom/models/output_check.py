@@ -59,8 +59,12 @@ def _inputs(one: Model, other: Model, rng: np.random.Generator) -> dict[str, Any
     stacks = {len(model.spec.stacks) for model in models}
     if len(fronts) > 1 or len(stacks) > 1:
         return None
-    rows = [stack.positions - model.places.position_offset for model in models for stack in model.spec.stacks
-            if stack.positions and stack.embeds_tokens]  # fmt: skip
+    rows = [
+        stack.positions - model.places.position_offset - model.places.first_position
+        for model in models
+        for stack in model.spec.stacks
+        if stack.positions and stack.embeds_tokens
+    ]
     count = min([TOKENS, *rows])
     front = fronts.pop()
     if front == "patches":

@@ -149,7 +149,7 @@ def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
     for stack in model.spec.stacks:
         norm = view.embedding_norm(stack)
         if stack.embedding_norm is not None and norm is not None:
-            found |= write_norm(stack.embedding_norm, model.places.embedding_norm, norm)
+            found |= write_norm(stack.embedding_norm, model.places.embedding_norm.format(stack.name), norm)
         table = model.positions(stack)
         if table is not None:
             name = model.places.positions[stack.name]

@@ -151,11 +151,13 @@ class Stack(Checked):
 class LogitHead(Checked):
     """Logits = scale · softcap(W u + bias) with W of vocabulary × width, W = E if ``tied``.
 
+    ``trains_bias``: the bias is a weight, and not only stored (BART and its family).
     ``outputs`` is the number of rows of W where it is not the vocabulary (classifiers).
     """
 
     tied: bool
     bias: bool = False
+    trains_bias: bool = True
     scale: float = 1.0
     softcap: float | None = None
     outputs: int = 0
@@ -217,5 +219,5 @@ class TransformerSpec(Checked):
         total += sum(stack.parameters(self.width, self.width) for stack in self.stacks)
         if self.head is not None:
             rows = self.head.outputs or self.vocabulary
-            total += rows * ((0 if self.head.tied or e else self.width) + self.head.bias)
+            total += rows * ((0 if self.head.tied or e else self.width) + (self.head.bias and self.head.trains_bias))
         return total

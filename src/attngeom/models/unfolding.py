@@ -201,7 +201,8 @@ class _Replay:
         if value_bias_is_constant(spec) and spec.value_bias and spec.output_bias:
             value = wanted.value.bias - now.value.bias
         self.take(ConstantShift(key, value, output, which))
-        now = getattr(self.pattern, which)
+        # Value constants that have no place of their own go to the output bias in the end.
+        now = _settle_attention(self.block, getattr(self.pattern, which), which)
         gap = wanted.output_bias - now.output_bias
         normed = any(name.endswith((".output", ".stream")) for name in self.stored.norms)
         if not spec.output_bias or not has_bias(self.block, "mlp.input", "down") or normed:

@@ -58,6 +58,33 @@ LATENT: dict[str, Any] = {
     "max_position_embeddings": 32,
     "tie_word_embeddings": False,
 }
+ENCODER: dict[str, Any] = {
+    **COMMON,
+    "pad_token_id": 1,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "max_position_embeddings": 18,
+}
+PAIR: dict[str, Any] = {
+    **COMMON,
+    "d_model": 24,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 20,
+    "decoder_ffn_dim": 20,
+    "max_position_embeddings": 16,
+    "decoder_start_token_id": 2,
+}
+STATES = (
+    "bert", "vit", "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
+    "electra", "mpnet", "clip_text_model", "siglip_text_model",
+)  # fmt: skip
+"""Families whose function is the final hidden states."""
+PAIRS = ("t5", "mt5", "mbart", "pegasus", "blenderbot")
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2LMHeadModel", {**COMMON, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 16}),
     "bert": (
@@ -191,6 +218,49 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "stablelm": ("StableLmForCausalLM", {**LLAMA, "hidden_size": 32, "use_qkv_bias": True}),
     "stablelm_parallel": ("StableLmForCausalLM", {**LLAMA, "hidden_size": 32, "use_parallel_residual": True}),
     "phi": ("PhiForCausalLM", {**LLAMA, "hidden_size": 32}),
+    "olmoe": ("OlmoeForCausalLM", {**LLAMA, "hidden_size": 32, "num_experts": 4, "num_experts_per_tok": 2}),
+    "granitemoe": (
+        "GraniteMoeForCausalLM",
+        {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.22, "attention_multiplier": 0.4,
+         "logits_scaling": 5.0, "num_local_experts": 4, "num_experts_per_tok": 2},
+    ),
+    "glm4_moe": (
+        "Glm4MoeForCausalLM",
+        {**LLAMA, "moe_intermediate_size": 6, "n_routed_experts": 4, "num_experts_per_tok": 2, "use_qk_norm": True,
+         "attention_bias": True},
+    ),
+    "dots1": (
+        "Dots1ForCausalLM",
+        {**LLAMA, "moe_intermediate_size": 6, "n_routed_experts": 3, "num_experts_per_tok": 2, "n_shared_experts": 2,
+         "first_k_dense_replace": 1, "sliding_window": 5, "max_window_layers": 1},
+    ),
+    "seed_oss": ("SeedOssForCausalLM", LLAMA),
+    "gpt_neo": (
+        "GPTNeoForCausalLM",
+        {**COMMON, "hidden_size": 24, "num_layers": 2, "num_heads": 3, "attention_types": [[["global", "local"], 1]],
+         "window_size": 5, "max_position_embeddings": 16, "intermediate_size": 20},
+    ),
+    "roberta": ("RobertaForMaskedLM", ENCODER),
+    "xlm-roberta": ("XLMRobertaForMaskedLM", ENCODER),
+    "camembert": ("CamembertForMaskedLM", ENCODER),
+    "data2vec-text": ("Data2VecTextForMaskedLM", ENCODER),
+    "roberta-prelayernorm": ("RobertaPreLayerNormForMaskedLM", ENCODER),
+    "distilbert": (
+        "DistilBertForMaskedLM",
+        {**COMMON, "dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 20, "max_position_embeddings": 16},
+    ),
+    "electra": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 24}),
+    "mpnet": ("MPNetForMaskedLM", ENCODER),
+    "clip_text_model": ("CLIPTextModel", ENCODER),
+    "siglip_text_model": ("SiglipTextModel", ENCODER),
+    "mt5": (
+        "MT5ForConditionalGeneration",
+        {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0,
+         "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
+    ),
+    "mbart": ("MBartForConditionalGeneration", {**PAIR, "scale_embedding": True}),
+    "pegasus": ("PegasusForConditionalGeneration", {**PAIR, "scale_embedding": True}),
+    "blenderbot": ("BlenderbotForConditionalGeneration", PAIR),
     "t5": (
         "T5ForConditionalGeneration",
         {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 3,
@@ -215,7 +285,8 @@ def perturb(model: Any, generator: torch.Generator) -> None:
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
             if not tensor.is_floating_point() or tensor.data_ptr() in seen or "inv_freq" in name:
                 continue
-            if name in dict(model.named_buffers()) and "e_score_correction_bias" not in name:
+            stored = "e_score_correction_bias" in name or "final_logits_bias" in name
+            if name in dict(model.named_buffers()) and not stored:
                 continue
             seen.add(tensor.data_ptr())
             noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
@@ -237,9 +308,9 @@ def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor
     if family == "whisper":
         mel = torch.randn((1, 6, 16), generator=generator, dtype=torch.float64)
         return {"input_features": mel, "decoder_input_ids": tokens[:, :7]}
-    if family == "t5":
+    if family in PAIRS:
         return {"input_ids": tokens, "decoder_input_ids": tokens[:, :7].flip(1).contiguous()}
-    if family == "bert":
+    if family in ("bert", "electra"):
         return {"input_ids": tokens, "token_type_ids": (tokens > 11).long()}
     return {"input_ids": tokens}
 
@@ -276,9 +347,10 @@ def make(family: str) -> None:
         double = cls(config).double().eval()
         double.load_state_dict({name: tensor.to(torch.float64) for name, tensor in model.state_dict().items()})
         record = {name: tensor.numpy() for name, tensor in inputs.items()}
-        record["logits"] = double(**inputs).logits.numpy()
-        if family in ("bert", "vit"):
+        if family in STATES:
             record["hidden"] = double.base_model(**inputs).last_hidden_state.numpy()
+        else:
+            record["logits"] = double(**inputs).logits.numpy()
     record = {name: np.ascontiguousarray(array) for name, array in record.items()}
     versions = {"torch": torch.__version__, "transformers": transformers.__version__, "class": class_name}
     save_file(record, folder / "reference.safetensors", metadata=versions)
@@ -287,7 +359,7 @@ def make(family: str) -> None:
     kept = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
     size = sum(path.stat().st_size for path in folder.iterdir())
-    print(f"{family}: {size:,} bytes, largest logit {np.abs(record['logits']).max():.3g}")
+    print(f"{family}: {size:,} bytes, largest output {np.abs(record.get('hidden', record.get('logits'))).max():.3g}")
 
 
 if __name__ == "__main__":

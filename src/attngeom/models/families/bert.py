@@ -10,7 +10,10 @@ from attngeom.models.specification import Norms, TransformerBlock, TransformerSp
 ATTENTION = split_attention("attention.self.{}", "attention.output.dense", ("query", "key", "value"))
 
 
-def specify(config: Config) -> TransformerSpec:
+def encoder(
+    config: Config, family: str, *, unread: int = 0, types: int | None = None, before: bool = False
+) -> TransformerSpec:
+    """The encoder of BERT; ``unread`` rows of its positions are never read, ``before``: norms are before sublayers."""
     config.refuse("add_cross_attention", False)
     config.refuse("position_embedding_type", "absolute")
     width = config.integer("hidden_size")
@@ -20,21 +23,26 @@ def specify(config: Config) -> TransformerSpec:
     block = TransformerBlock(
         attention=plain_attention(config.integer("num_attention_heads"), width, causal=causal),
         mlp=mlp,
-        attention_norms=Norms(stream=norm),
-        mlp_norms=Norms(stream=norm),
+        attention_norms=Norms(input=norm) if before else Norms(stream=norm),
+        mlp_norms=Norms(input=norm) if before else Norms(stream=norm),
     )
     stack = stack_of(
         [block] * config.layers("num_hidden_layers"),
         "encoder",
-        final_norm=None,
+        final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings"),
-        token_types=config.integer("type_vocab_size", default=2),
+        unread_positions=unread,
+        token_types=config.integer("type_vocab_size", default=2, least=0) if types is None else types,
         embedding_norm=norm,
     )
     # The head of masked language models has a hidden layer: the function described here is the final hidden states.
     return TransformerSpec(
-        family="bert", width=width, stacks=(stack,), vocabulary=config.integer("vocab_size"), head=None
+        family=family, width=width, stacks=(stack,), vocabulary=config.integer("vocab_size"), head=None
     )
+
+
+def specify(config: Config) -> TransformerSpec:
+    return encoder(config, "bert")
 
 
 def locate(config: Config) -> Places:

@@ -45,11 +45,12 @@ class Places:
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
     entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
     to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
-    position table are skipped (OPT: 2). ``ignored`` are parts of the names of buffers, which are no weights.
-    ``front_shapes`` are those of the weights of a front end; a file may lack them. ``written`` names those that write
-    into the stream, each with the axis of its coordinates. ``readers`` are heads other than ``head``; ``copies`` maps
-    the name of a tensor that files may repeat to that of the original; ``rereader`` is a module behind which the token
-    table is read once more, unless it has a copy of its own (BERT's decoder).
+    position table are skipped (OPT: 2), and the first token is at row ``first_position`` of the others (RoBERTa: 1).
+    ``{}`` in ``embedding_norm`` stands for the name of the stack. ``ignored`` are parts of the names of buffers, which
+    are no weights. ``front_shapes`` are those of the weights of a front end; a file may lack them. ``written`` names
+    those that write into the stream, each with the axis of its coordinates. ``readers`` are heads other than ``head``;
+    ``copies`` maps the name of a tensor that files may repeat to that of the original; ``rereader`` is a module behind
+    which the token table is read once more, unless it has a copy of its own (BERT's decoder).
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -60,6 +61,7 @@ class Places:
     projections: tuple[str, str] | None = None
     positions: Mapping[str, str] = field(default_factory=dict)
     position_offset: int = 0
+    first_position: int = 0
     token_types: str = ""
     embedding_norm: str = ""
     relative: Mapping[str, str] = field(default_factory=dict)

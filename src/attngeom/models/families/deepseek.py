@@ -53,16 +53,18 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
     )  # fmt: skip
 
 
-def _specify(
-    config: Config, family: str, attention: GroupedAttention, experts: Experts | None, first: int
-) -> TransformerSpec:
-    norm = config.rms(default=1e-6)
+def dense_then_experts(
+    config: Config, family: str, attention: GroupedAttention, experts: Experts | None, first: int,
+    windows: list[int | None] | None = None, eps: float = 1e-6,
+) -> TransformerSpec:  # fmt: skip
+    """A decoder whose ``first`` layers have a dense MLP and whose others have experts."""
+    norm = config.rms(default=eps)
     dense = gated_mlp(config)
     mlps = [
         experts if experts is not None and layer >= first else dense
         for layer in range(config.layers("num_hidden_layers"))
     ]
-    return decoder(config, family, pre_norm_block(attention, dense, norm), norm, mlps=mlps)
+    return decoder(config, family, pre_norm_block(attention, dense, norm), norm, mlps=mlps, windows=windows)
 
 
 def _expert(config: Config, count: int = 1) -> MLP:
@@ -99,14 +101,13 @@ def specify_v2(config: Config) -> TransformerSpec:
             factor=config.number("routed_scaling_factor", default=1.0),
         )
     first = config.integer("first_k_dense_replace", default=0, least=0)
-    return _specify(config, "deepseek_v2", _attention(config, "interleaved"), experts, first)
+    return dense_then_experts(config, "deepseek_v2", _attention(config, "interleaved"), experts, first)
 
 
-def specify_v3(config: Config) -> TransformerSpec:
-    config.refuse("moe_layer_freq", 1)
+def corrected_experts(config: Config) -> Experts:
+    """Experts that are chosen by sigmoid scores with a correction, within groups, and a shared one."""
     config.refuse("scoring_func", "sigmoid")
-    config.refuse_null("n_group", "topk_group", "head_dim")
-    experts = Experts(
+    return Experts(
         expert=_expert(config),
         count=config.integer("n_routed_experts", "num_local_experts", default=256),
         active=config.integer("num_experts_per_tok", default=8),
@@ -118,9 +119,15 @@ def specify_v3(config: Config) -> TransformerSpec:
         normalised=config.flag("norm_topk_prob", default=True),
         factor=config.number("routed_scaling_factor", default=2.5),
     )
+
+
+def specify_v3(config: Config) -> TransformerSpec:
+    config.refuse("moe_layer_freq", 1)
+    config.refuse_null("n_group", "topk_group", "head_dim")
+    experts = corrected_experts(config)
     layout: Layout = "interleaved" if config.flag("rope_interleave", default=True) else "half"
     first = config.integer("first_k_dense_replace", default=3, least=0)
-    return _specify(config, "deepseek_v3", _attention(config, layout), experts, first)
+    return dense_then_experts(config, "deepseek_v3", _attention(config, layout), experts, first)
 
 
 def locate(config: Config) -> Places:

@@ -1,4 +1,4 @@
-"""Granite: Llama with constants that multiply embedding, scores, logits and what the sublayers write."""
+"""Granite, dense or with experts: Llama with constants that multiply embedding, scores, logits and sublayers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
 )
-from attngeom.models.specification import GroupedAttention, LogitHead, TransformerSpec
+from attngeom.models.layout import MLPLayout
+from attngeom.models.specification import MLP, Experts, GroupedAttention, LogitHead, TransformerSpec
+
+EXPERTS = MLPLayout(
+    packing="stacked_experts",
+    up="block_sparse_moe.input_linear",
+    down="block_sparse_moe.output_linear",
+    router="block_sparse_moe.router.layer",
+)
 
 
 def attention_of(config: Config) -> GroupedAttention:
@@ -28,19 +36,37 @@ def head_of(config: Config) -> LogitHead:
     return LogitHead(tied=tied, scale=1 / config.positive("logits_scaling", default=1.0))
 
 
-def specify(config: Config) -> TransformerSpec:
+def _specify(config: Config, family: str, mlp: MLP | Experts) -> TransformerSpec:
     norm = config.rms(default=1e-6)
-    mlp = gated_mlp(config, bias=config.flag("mlp_bias", default=False))
     block = pre_norm_block(attention_of(config), mlp, norm)
     block = replace(block, residual_scale=config.positive("residual_multiplier", default=1.0))
     return decoder(
-        config, "granite", block, norm, head=head_of(config),
+        config, family, block, norm, head=head_of(config),
         embedding_scale=config.positive("embedding_multiplier", default=1.0),
     )  # fmt: skip
 
 
-def locate(config: Config) -> Places:
+def specify_granite(config: Config) -> TransformerSpec:
+    return _specify(config, "granite", gated_mlp(config, bias=config.flag("mlp_bias", default=False)))
+
+
+def specify_granitemoe(config: Config) -> TransformerSpec:
+    experts = Experts(
+        expert=gated_mlp(config),
+        count=config.integer("num_local_experts", default=8),
+        active=config.integer("num_experts_per_tok", default=2),
+        router="softmax",
+    )
+    return _specify(config, "granitemoe", experts)
+
+
+def locate_granite(config: Config) -> Places:
     return llama_places()
 
 
-FAMILY = ModelFamily(("granite",), specify, locate)
+def locate_granitemoe(config: Config) -> Places:
+    return llama_places(experts=EXPERTS)
+
+
+GRANITE = ModelFamily(("granite",), specify_granite, locate_granite)
+GRANITE_MOE = ModelFamily(("granitemoe",), specify_granitemoe, locate_granitemoe)

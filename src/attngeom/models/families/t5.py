@@ -1,4 +1,4 @@
-"""T5: encoder and decoder, RMSNorm, no biases, unscaled scores plus a table of relative positions per stack."""
+"""T5, mT5: encoder and decoder, RMSNorm, no biases, unscaled scores plus a table of relative positions per stack."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, 
     )
 
 
-def specify(config: Config) -> TransformerSpec:
+def _specify(config: Config, family: str) -> TransformerSpec:
     config.refuse("is_encoder_decoder", True)
     width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
     attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
@@ -58,10 +58,10 @@ def specify(config: Config) -> TransformerSpec:
     layers = config.layers("num_layers")
     below = config.layers("num_decoder_layers", default=layers)
     tied = config.flag("tie_word_embeddings", default=True)
-    scaled = config.flag("scale_decoder_outputs", default=tied)
+    scaled = config.flag("scale_decoder_outputs", default=tied and family == "t5")
     mlp = _mlp(config)
     return TransformerSpec(
-        family="t5",
+        family=family,
         width=width,
         stacks=(
             _stack(config, "encoder", layers, attention, mlp, norm),
@@ -70,6 +70,19 @@ def specify(config: Config) -> TransformerSpec:
         vocabulary=config.integer("vocab_size"),
         head=LogitHead(tied=tied, scale=width**-0.5 if scaled else 1.0),
     )
+
+
+def specify_t5(config: Config) -> TransformerSpec:
+    return _specify(config, "t5")
+
+
+def specify_mt5(config: Config) -> TransformerSpec:
+    """As T5 with gated tanh-gelu by default, and states that are not scaled before a tied head."""
+    return _specify(_as_mt5(config), "mt5")
+
+
+def _as_mt5(config: Config) -> Config:
+    return config.with_default("feed_forward_proj", "gated-gelu")
 
 
 def _block(config: Config, name: str, last: int) -> BlockLayout:
@@ -89,7 +102,11 @@ def _block(config: Config, name: str, last: int) -> BlockLayout:
     return BlockLayout(f"{name}.block.{{}}.", attention("layer.0.SelfAttention"), mlp, norms, cross)
 
 
-def locate(config: Config) -> Places:
+def locate_mt5(config: Config) -> Places:
+    return locate_t5(_as_mt5(config))
+
+
+def locate_t5(config: Config) -> Places:
     stacks = {"encoder": 1, "decoder": 2}
     table = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     return Places(
@@ -102,4 +119,5 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = ModelFamily(("t5",), specify, locate)
+T5 = ModelFamily(("t5",), specify_t5, locate_t5)
+MT5 = ModelFamily(("mt5",), specify_mt5, locate_mt5)

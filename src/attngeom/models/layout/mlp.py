@@ -55,6 +55,13 @@ def read_experts(spec: Experts, layout: MLPLayout, width: int, load: Load) -> Ex
             )
             for e in range(count)
         )
+    elif layout.packing == "stacked_experts":
+        rows, down = (
+            load(f"{layout.up}.weight", (count, 2 * m, width)),
+            load(f"{layout.down}.weight", (count, width, m)),
+        )
+        none = np.zeros(width)
+        experts = tuple(MLPWeights(Affine.linear(r[:m]), Affine.linear(r[m:]), out, none) for r, out in zip(rows, down))
     else:
         experts = tuple(read_mlp(spec.expert, layout, width, load, layout.expert.format(e)) for e in range(count))
     shared = None if spec.shared is None else read_mlp(spec.shared, layout, width, load, layout.shared)
@@ -74,6 +81,10 @@ def write_experts(spec: Experts, layout: MLPLayout, weights: ExpertsWeights) -> 
         tensors[f"{layout.up}_bias"] = bias.reshape(spec.count, -1)
         tensors[layout.down] = np.stack([expert.down.T for expert in weights.experts])
         tensors[f"{layout.down}_bias"] = np.stack([expert.down_bias for expert in weights.experts])
+    elif layout.packing == "stacked_experts":
+        pairs = [(expert.gate, expert.up) for expert in weights.experts if expert.gate is not None]
+        tensors[f"{layout.up}.weight"] = np.stack([np.concatenate([g.weight, u.weight]) for g, u in pairs])
+        tensors[f"{layout.down}.weight"] = np.stack([expert.down for expert in weights.experts])
     else:
         for e, expert in enumerate(weights.experts):
             tensors |= write_mlp(spec.expert, layout, expert, layout.expert.format(e))
