@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel lint coq forge fuzz bench torch models-test doors doors-test clean
+.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel dist lint coq forge fuzz bench torch models-test doors doors-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -27,6 +27,7 @@ help:
 	@echo "make docs        build the documentation site (build/site)"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
+	@echo "make dist        build sdist and wheel, and check what is inside (build/dist)"
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
@@ -86,6 +87,14 @@ wheel: $(READY)
 	cd build/wheel && empty/bin/attngeom demo demo >/dev/null && empty/bin/attngeom compare demo/a.json demo/b.json
 	cd build/wheel && empty/bin/attngeom-check demo/certificate.json
 	cd build/wheel && empty/bin/attngeom verify demo/certificate.json --standalone
+
+# What would be published: built from a clean copy, checked by twine and by its contents, and tried.
+dist: $(DEV)
+	$(PIP) -e '.[release]'
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist . >/dev/null
+	$(BIN)/python -m twine check --strict build/dist/*
+	PYTHONPATH=. $(BIN)/python -m tests.distribution build/dist
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site

@@ -1,6 +1,7 @@
 """The public names of the package: all there, loaded on demand."""
 
 import ast
+import difflib
 import importlib
 import inspect
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import attngeom
 from attngeom.cli.app import COMMANDS
+from tests.api import RECORD, ROOMS, interface
 from tests.sources import SOURCE
 
 CLASS = re.compile(r"^\s*class ([A-Za-z]\w*)[(:]", re.MULTILINE)
@@ -32,7 +34,11 @@ def test_names_are_plain_functions():
     assert "slice-pencil" in names
 
 
-ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py") if path.parent.name not in ("cli", "explore"))
+def test_the_interface_is_the_recorded_one():
+    """What is public changes on purpose: a difference is printed, and ``python -m tests.api --write`` records it."""
+    recorded, found = RECORD.read_text(encoding="utf-8").splitlines(), interface()
+    changed = list(difflib.unified_diff(recorded, found, "recorded", "found", n=0, lineterm=""))
+    assert not changed, "\n".join(["record it with python -m tests.api --write if it is meant:", *changed])
 
 
 @pytest.mark.parametrize("name", ROOMS)
