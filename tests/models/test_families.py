@@ -6,7 +6,11 @@ import json
 import re
 from pathlib import Path
 
-from attngeom.models.families import FAMILIES
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.models.families import FAMILIES, family_of
+from attngeom.models.families.refused import MISSING
 from tests.models.cases import DATA
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
@@ -21,3 +25,11 @@ def test_the_page_lists_the_families_and_no_others() -> None:
     listed = re.search(r"^Families: (.*?)\. ", PAGE.read_text(), re.S | re.M)
     assert listed is not None
     assert [name.strip() for name in listed[1].replace("\n", " ").split(",")] == list(FAMILIES)
+
+
+@pytest.mark.parametrize("name", [*MISSING, "no_such_model"])
+def test_others_are_refused_by_name_in_one_line(name: str) -> None:
+    assert name not in FAMILIES
+    with pytest.raises(InputError) as error:
+        family_of({"model_type": name})
+    assert name in str(error.value) and len(str(error.value)) <= 200 and "\n" not in str(error.value)

@@ -52,6 +52,7 @@ from attngeom.models.families import (
     whisper,
 )
 from attngeom.models.families.contract import ModelFamily, Places
+from attngeom.models.families.refused import MISSING
 from attngeom.models.specification import TransformerSpec
 
 ROWS = (
@@ -121,6 +122,8 @@ def family_of(config: Mapping[str, Any]) -> ModelFamily:
     name = config.get("model_type")
     if not isinstance(name, str):
         raise InputError("config.json without model_type given; the model_type of the checkpoint is required")
+    if name in MISSING:
+        raise InputError(f"model_type {name!r} is not read: it has {MISSING[name]}")
     if name not in FAMILIES:
         raise InputError(
             f"model_type {name[:40]!r} is not known; to add it, write models/families/<name>.py with a Family "

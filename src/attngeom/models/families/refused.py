@@ -1,0 +1,65 @@
+"""Model types that people have and that are not read: what their blocks have that no description knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+POST_CROSS = "a norm of the sum behind cross-attention"
+CONV = "a convolution over tokens before the scores"
+STATES = "a recurrent state in place of attention"
+SCALES = "a vector of scales on what each sublayer writes"
+PAIR = "two towers in one file; save each tower as a model of its own and compare these"
+PARTS = "several models in one file; save the text model as a model of its own (its class ends in ForCausalLM)"
+
+MISSING: Mapping[str, str] = {
+    "albert": "layers that share their weights, and a factored embedding",
+    "apertus": "an activation with learned constants",
+    "arcee": "squared ReLU",
+    "bamba": STATES,
+    "bart": POST_CROSS,
+    "beit": f"{SCALES}, and tables of relative positions for each layer",
+    "bitnet": "norms inside of attention and MLP",
+    "clip": PAIR,
+    "clip_vision_model": "a norm of the embedded patches, and a final norm of the class token alone",
+    "dbrx": "clamped queries, keys and values",
+    "deberta": "scores of contents against positions",
+    "deberta-v2": "scores of contents against positions",
+    "deit": "two tokens in front of the patches",
+    "dinov2": SCALES,
+    "dinov3_vit": f"{SCALES}, and rotary positions in two directions",
+    "falcon_h1": STATES,
+    "falcon_mamba": STATES,
+    "gemma3": PARTS,
+    "gemma3n": "several residual streams that are mixed",
+    "gemma4": PARTS,
+    "granitemoehybrid": STATES,
+    "granitemoeshared": "a shared expert with its own fused tensors",
+    "hunyuan_v1_dense": "QK-norms behind the rotation",
+    "jamba": STATES,
+    "kimi_linear": CONV,
+    "lfm2": CONV,
+    "llama4": "chunked attention, and norms of queries and keys behind the rotation",
+    "llama4_text": "chunked attention, and norms of queries and keys behind the rotation",
+    "mamba": STATES,
+    "mamba2": STATES,
+    "marian": POST_CROSS,
+    "minimax": "attention with a decay in place of softmax",
+    "mistral3": PARTS,
+    "modernbert": "windows to both sides",
+    "nemotron": "squared ReLU",
+    "nemotron_h": STATES,
+    "olmo_hybrid": STATES,
+    "persimmon": "QK-norms with biases",
+    "phimoe": "a router that draws its second choice without the first",
+    "qwen2_moe": "a gate on the shared expert",
+    "qwen2_vl": PARTS,
+    "qwen3_5": CONV,
+    "qwen3_next": CONV,
+    "qwen3_vl": PARTS,
+    "recurrent_gemma": STATES,
+    "siglip": PAIR,
+    "siglip_vision_model": "a head that attends to the patches",
+    "umt5": "a table of relative positions for each layer",
+    "zamba2": STATES,
+}
+"""What is missing, for each model type."""
