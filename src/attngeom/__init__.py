@@ -12,7 +12,7 @@ from attngeom.rooms import names_of
 from attngeom.version import __version__ as __version__
 
 _HOMES = {
-    "canonical": ("canonicalize", "teleport"),
+    "canonical": ("canonicalize", "fingerprint", "teleport"),
     "certification": ("certify",),
     "comparison": ("compare",),
     "dimensions": ("dimension",),

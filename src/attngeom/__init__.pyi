@@ -5,6 +5,7 @@ from attngeom import learning as learning
 from attngeom import models as models
 from attngeom import papers as papers
 from attngeom.canonical import canonicalize as canonicalize
+from attngeom.canonical import fingerprint as fingerprint
 from attngeom.canonical import teleport as teleport
 from attngeom.certification import certify as certify
 from attngeom.comparison import compare as compare

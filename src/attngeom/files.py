@@ -91,6 +91,27 @@ def make_folder(path: str | Path) -> Path:
     return path
 
 
+PICKLED = (".pt", ".pth", ".bin", ".pkl", ".ckpt")
+"""Endings of checkpoints that only code can read."""
+
+
+def refuse_format(path: Path) -> None:
+    """FormatError, with the next step, for a file in a format that is not read.
+
+    >>> refuse_format(Path("weights.json"))
+    """
+    if path.suffix in PICKLED:
+        raise FormatError(
+            f"{path}: pickled checkpoints can run code and are not read; save safetensors: "
+            "model.save_pretrained(FOLDER), or safetensors.torch.save_file(model.state_dict(), FILE)"
+        )
+    if path.suffix == ".gguf":
+        raise FormatError(
+            f"{path}: GGUF files are not read; save safetensors: "
+            f"AutoModelForCausalLM.from_pretrained(FOLDER, gguf_file={path.name[:60]!r}).save_pretrained(OTHER)"
+        )
+
+
 def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
     """The path of a file of at most so many bytes."""
     path = Path(path)

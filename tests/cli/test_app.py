@@ -10,7 +10,8 @@ import pytest
 from attngeom.cli.app import COMMANDS, GROUPS, MEANT, build_command, read_options, run
 
 WITHOUT_CHANCE = {
-    *("canonicalize", "coefficients", "demo", "explore", "forward", "import", "info", "invariants", "prove"),
+    *("canonicalize", "coefficients", "demo", "explore", "fingerprint", "forward", "import", "info", "invariants"),
+    *("model merge", "prove"),
     *("atlas export", "atlas merge", "atlas plot", "atlas show", "atlas summary", "model align", "model canonicalize"),
 }
 """Commands in which no random choice is made."""

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
 from attngeom.errors import InputError
-from attngeom.models.adapters import compare_adapters, open_adapter, write_canonical_adapter
+from attngeom.models.adapters import canonical_adapter, compare_adapters, open_adapter, write_adapter
 from attngeom.models.residues import P, random_residues
 
 R, ALPHA = 3, 6
@@ -82,7 +82,8 @@ def test_canonical_forms_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str
     folder(tmp_path / "a", pairs(), np.float64)
     folder(tmp_path / "b", moved(pairs(), matrix), np.float64)
     for name in "ab":
-        write_canonical_adapter(open_adapter(tmp_path / name), tmp_path / f"form-{name}")
+        adapter = open_adapter(tmp_path / name)
+        write_adapter(adapter, canonical_adapter(adapter), tmp_path / f"form-{name}")
     one, two = (load_file(tmp_path / f"form-{name}" / "adapter_model.safetensors") for name in "ab")
     assert max(np.abs(one[name] - two[name]).max() for name in one) < 1e-13
     assert compare_adapters(open_adapter(tmp_path / "a"), open_adapter(tmp_path / "form-b")).same_change is True

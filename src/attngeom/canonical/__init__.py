@@ -1,8 +1,9 @@
 """One representative for each function: canonical forms, compact files, moves along the fiber."""
 
 from attngeom.canonical.answer import Canonicalization, Teleportation, canonicalize, teleport
+from attngeom.canonical.fingerprints import WeightsFingerprint, fingerprint
 
-__all__ = ["Canonicalization", "Teleportation", "canonicalize", "teleport"]
+__all__ = ["Canonicalization", "Teleportation", "WeightsFingerprint", "canonicalize", "fingerprint", "teleport"]
 
 
 def __dir__() -> list[str]:

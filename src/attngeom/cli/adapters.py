@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
+
+if TYPE_CHECKING:
+    from attngeom.models.adapters import AdapterComparison
 
 CONFIG = "adapter_config.json"
 
@@ -45,8 +50,53 @@ def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> in
 
 def canonicalize_adapter(path: Path, out: Path, json: bool) -> None:
     """Write the canonical form of an adapter."""
-    from attngeom.models.adapters import open_adapter, write_canonical_adapter
+    from attngeom.models.adapters import canonical_adapter, open_adapter, write_adapter
 
-    done = write_canonical_adapter(open_adapter(path), out)
-    path_of = {"path": str(out)}
-    print_answer(json, path_of | done.to_json(), pairs("written", {**path_of, **done.rows()}))
+    adapter = open_adapter(path)
+    _report(write_adapter(adapter, canonical_adapter(adapter), out), out, json, {})
+
+
+def teleport_adapter_folder(path: Path, out: Path, condition: float, seed: int, json: bool) -> None:
+    """Write an adapter with the same change, every pair moved by a random matrix."""
+    from attngeom.models.adapters import open_adapter, teleport_adapter, write_adapter
+
+    adapter = open_adapter(path)
+    moved = teleport_adapter(adapter, seed, condition)
+    _report(write_adapter(adapter, moved, out), out, json, {"seed": seed, "condition": condition})
+
+
+def _report(done: AdapterComparison, out: Path, json: bool, settings: dict[str, object]) -> None:
+    about = {"path": str(out), **settings}
+    print_answer(json, done.to_json() | about, pairs("written", {**about, **done.rows()}))
+
+
+def fingerprint_adapter_folder(path: Path, seed: int, json: bool) -> None:
+    """Print the fingerprints of the changes of an adapter."""
+    from attngeom.models.adapters import fingerprint_adapter, open_adapter
+
+    found = fingerprint_adapter(open_adapter(path), seed)
+    print_answer(json, {"modules": found, "seed": seed}, pairs("fingerprints of changes", found))
+
+
+def refuse_alignment(*paths: Path) -> None:
+    """InputError that says why adapters are not aligned, if one is given."""
+    given = next(filter(is_adapter, paths), None)
+    if given is not None:
+        raise InputError(
+            f"{given} is a LoRA adapter: its factors have no gauge beside GL(r); "
+            "attngeom model canonicalize brings two to one form"
+        )
+
+
+def merge_adapter_folders(
+    paths: Sequence[Path], out: Path, weights: Sequence[float] | None, rank: int | None, json: bool
+) -> None:
+    """Write the weighted sum of adapters, cut to a rank where one is given."""
+    from attngeom.models.adapter_merging import merge_adapters, write_merged_adapter
+    from attngeom.models.adapters import open_adapter
+
+    opened = [open_adapter(path) for path in paths]
+    record = write_merged_adapter(opened, merge_adapters(opened, weights, rank), out)
+    shown = {"path": record["path"], "modules": len(record["modules"]), "rank": record["rank"]}
+    shown["largest error of the cut"] = f"{record['worst_error']:.3g} of the change (exact, from singular values)"
+    print_answer(json, record, pairs("written", shown))

@@ -27,6 +27,7 @@ from typer.main import get_command
 
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
+from attngeom.cli.door import lead
 from attngeom.cli.encoding import make_printable
 from attngeom.cli.examples import finish_helps, name_arguments
 from attngeom.cli.values import use_own_converters
@@ -50,6 +51,7 @@ GROUPS = {
         "compare": ("compare", "Whether two checkpoints compute the same function."),
         "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
         "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),
+        "fingerprint": ("fingerprint", "One line that all weights of a function share."),
         "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
         "heads": ("heads", "Whether the heads of a layer are unique; find them."),
         "recover": ("recover", "Find weights from coefficients or from queries."),
@@ -107,7 +109,8 @@ MEANT = {
     "model": ("hf", "huggingface", "transformer", "transformers", "llama", "gpt2", "lora"),
     "model align": ("align",),
     "model compare": ("kinship", "lineage", "provenance"),
-    "model fingerprint": ("fingerprint", "hash"),
+    "model merge": ("merge", "average", "combine", "soup"),
+    "fingerprint": ("hash", "digest"),
     "net": ("analyze", "analyse", "network", "module", "torch", "pytorch", "jax", "numpy"),
     "explore": ("gui", "serve", "browser", "view", "plot", "ui", "play"),
     "reproduce": ("papers", "claims", "report", "paper"),
@@ -293,6 +296,7 @@ def run(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             # Overflow and the like are looked for in results, and told in the words of the command.
             warnings.simplefilter("ignore", RuntimeWarning)
+            arguments = lead(arguments)
             name = _called(arguments)
             if not {"--install-completion", "--show-completion"}.isdisjoint(arguments):
                 _complete_at_once()

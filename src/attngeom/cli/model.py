@@ -14,20 +14,27 @@ from attngeom import digits, models
 from attngeom.cli.adapters import (
     canonicalize_adapter,
     compare_adapter_folders,
+    fingerprint_adapter_folder,
     inspect_adapter,
     is_adapter,
+    merge_adapter_folders,
+    refuse_alignment,
     refuse_options,
+    teleport_adapter_folder,
 )
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag
+from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag, parse_numbers
 from attngeom.cli.output import pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
+from attngeom.processes import check_workers
 
 if TYPE_CHECKING:
+    from attngeom.models.crews import Crew
     from attngeom.models.writing import Written
 
 SCOPES, DTYPES = ("layer", "model"), ("auto", "keep", "float32")
+METHODS = ("linear", "spherical", "task")
 LEVELS, GAUGES = ("auto", "exact", "rounding"), ("echelon", "balanced", "rotated")
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
@@ -37,6 +44,9 @@ Live = Annotated[
     typer.Option("--live-check/--no-live-check", help="Ask transformers for the logits of both folders as well."),
 ]
 Dtype = Annotated[str, choice_option("--dtype", DTYPES, "keep, float32, or auto (float32, wider where stored so).")]
+
+Workers = Annotated[int | None, typer.Option("--workers", help="Processes that work on layers; 1 by default.")]
+Scheduler = Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler, in their place.")]
 
 PARTS = "qk,vo,heads,units,norms,biases"
 """The names of :data:`attngeom.models.sampling.PARTS`; nothing of the models is loaded for a help."""
@@ -52,10 +62,27 @@ def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
         yield partial(report, text)
 
 
+@contextmanager
+def _crew(workers: int | None, scheduler: str | None) -> Iterator[Crew]:
+    """Who works on the layers: processes of this machine, or the workers of a cluster."""
+    if workers is not None and scheduler is not None:
+        raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
+    if scheduler is None:
+        check_workers(1 if workers is None else workers)
+        yield 1 if workers is None else workers
+        return
+    from attngeom.atlas.executors import dask_executor
+
+    with dask_executor(scheduler) as (executor, _):
+        yield executor
+
+
 @group.command("inspect")
 def inspect_command(
     path: Annotated[Path, typer.Argument(help="Folder of a model, or a config.json alone.")],
     prove: Annotated[bool, typer.Option("--prove", help="Prove the counts by rank, where the model is small.")] = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
@@ -74,8 +101,8 @@ def inspect_command(
             raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
         found = inspect_spec(models.specify(config))
     else:
-        with _steps("layers") as step:
-            found = inspect_model(models.open_model(path), step)
+        with _steps("layers") as step, _crew(workers, scheduler) as crew:
+            found = inspect_model(models.open_model(path), step, crew)
     record, lines = found.to_json(), [prose(found)]
     if prove:
         from attngeom.models.proofs import prove_redundancy
@@ -96,6 +123,8 @@ def compare_command(
     tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed misfit of every head.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the recovered symmetry (safetensors).")] = None,
     every: Annotated[bool, flag("--all", "List everything that differs, not the worst five.")] = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -109,7 +138,7 @@ def compare_command(
         return compare_adapter_folders(one, other, json, seed)
     if out is not None and level == "auto":
         level = "rounding"
-    with _steps("layers") as step:
+    with _steps("layers") as step, _crew(workers, scheduler) as crew:
         found = models.compare(
             models.open_model(one),
             models.open_model(other),
@@ -118,6 +147,7 @@ def compare_command(
             tolerance=tolerance,
             seed=seed,
             progress=step,
+            crew=crew,
         )
     if out is not None:
         from attngeom.models.symmetry_files import symmetry_bytes
@@ -128,10 +158,15 @@ def compare_command(
 
 
 @group.command("fingerprint")
-def fingerprint_command(path: Folder, json: Json = False, seed: Seed = 0) -> None:
+def fingerprint_command(
+    path: Folder, workers: Workers = None, scheduler: Scheduler = None, json: Json = False, seed: Seed = 0
+) -> None:
     """Print the exact fingerprint of each layer and of the model."""
-    found = models.fingerprint(models.open_model(path), seed)
-    print_answer(json, found.to_json(), prose(found))
+    if is_adapter(path):
+        return fingerprint_adapter_folder(path, seed, json)
+    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+        found = models.fingerprint(models.open_model(path), seed, crew=crew, progress=step)
+    return print_answer(json, found.to_json(), prose(found))
 
 
 @group.command("canonicalize")
@@ -147,6 +182,8 @@ def canonicalize_command(
         bool, flag("--compact", "Leave out the entries that the echelon gauge fixes; only attngeom reads the folder.")
     ] = False,
     live_check: Live = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
@@ -158,9 +195,9 @@ def canonicalize_command(
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
-    with _steps("layers") as step:
+    with _steps("layers") as step, _crew(workers, scheduler) as crew:
         form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
-        written = models.write_model(form, out, dtype, step, compact, live_check)  # type: ignore[arg-type]
+        written = models.write_model(form, out, dtype, step, compact, live_check, crew)  # type: ignore[arg-type]
     return _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
 
 
@@ -172,12 +209,17 @@ def teleport_command(
     parts: Annotated[str, typer.Option("--parts", help=f"Of {PARTS.replace(',', ', ')}, residual.")] = PARTS,
     dtype: Dtype = "auto",
     live_check: Live = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> None:
     """Write a random model with the same function."""
+    if is_adapter(path):
+        refuse_options({"--parts": parts != PARTS, "--dtype": dtype != "auto", "--live-check": live_check})
+        return teleport_adapter_folder(path, out, condition, seed, json)
     chosen = [part.strip() for part in parts.split(",")]
-    with _steps("layers") as step:
+    with _steps("layers") as step, _crew(workers, scheduler) as crew:
         model = models.open_model(path)
         written, condition = models.write_teleport(
             model,
@@ -188,8 +230,9 @@ def teleport_command(
             precision=dtype,  # type: ignore[arg-type]
             progress=step,
             live=live_check,
+            crew=crew,
         )
-    _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
+    return _report(written, {"seed": seed, "condition": condition, "parts": chosen}, json)
 
 
 @group.command("align")
@@ -208,10 +251,60 @@ def align_command(
     Heads, units, matrices, gains and constants are aligned.
     """
     check_choice(scope, SCOPES, "scope")
+    refuse_alignment(target, path)
     with _steps("layers") as step:
         aligned = models.align(models.open_model(target), models.open_model(path), scope)
         written = models.write_model(aligned, out, dtype, step, live=live_check)  # type: ignore[arg-type]
     _report(written, {"target": str(target), "scope": scope}, json)
+
+
+@group.command("merge")
+def merge_command(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Folders of models of one kind, or of LoRA adapters of one base.")
+    ],
+    out: Out,
+    weights: Annotated[str | None, typer.Option("--weights", help="One number each, as in 0.7,0.3.")] = None,
+    method: Annotated[
+        str, choice_option("--method", METHODS, "linear, spherical (two), or task: --base + Σ.")
+    ] = "linear",
+    base: Annotated[Path | None, typer.Option("--base", help="For task: the model that all were tuned from.")] = None,
+    align: Annotated[bool, typer.Option("--align/--no-align", help="Bring all into the gauge of the first.")] = True,
+    scope: Annotated[str, choice_option("--scope", ("auto", *SCOPES), "Whether streams are turned as well.")] = "auto",
+    rank: Annotated[int | None, typer.Option("--rank", help="Adapters: cut the sum to this rank.")] = None,
+    dtype: Dtype = "auto",
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Put models together: align, average, check, write.
+
+    LoRA adapters are added up in canonical form; --rank cuts the sum and says the exact error.
+    """
+    shares = None if weights is None else parse_numbers(weights, "weights")
+    if all(map(is_adapter, paths)):
+        refuse_options({"--method": method != "linear", "--base": base is not None, "--no-align": not align})
+        refuse_options({"--scope": scope != "auto", "--dtype": dtype != "auto"})
+        return merge_adapter_folders(paths, out, shares, rank, json)
+    odd = next((path for path in paths if is_adapter(path)), None)
+    if odd is not None:
+        raise InputError(f"{odd} is a LoRA adapter and others are models; give models alone, or adapters alone")
+    if rank is not None:
+        raise InputError("--rank given for models; it is for LoRA adapters, leave it out")
+    opened = [models.open_model(path) for path in paths]
+    with _steps("layers") as step:
+        written = models.write_merge(
+            opened, out, shares, method=method, base=None if base is None else models.open_model(base),  # type: ignore[arg-type]
+            aligned=align, scope=scope, precision=dtype, progress=step,  # type: ignore[arg-type]
+        )  # fmt: skip
+    record = written.to_json()
+    shown = {"path": record["path"], "method": method, "weights": ", ".join(f"{w:.4g}" for w in written.weights)}
+    for number, row in enumerate(written.inputs):
+        words = "as it is" if row["scope"] is None else f"aligned by {row['scope']}, misfit {row['worst_misfit']:.1e}"
+        shown[f"input {number + 1}"] = f"{row['path']}: {words}"
+    least, middle, largest = written.norms
+    shown["norms over those of the inputs"] = f"{least:.3f} to {largest:.3f}, median {middle:.3f}"
+    shown |= {"outputs": written.outputs, "bytes": f"{written.bytes:,}"}
+    return print_answer(json, record, pairs("written", shown))
 
 
 def _report(written: Written, settings: dict[str, object], json: bool) -> None:

@@ -116,6 +116,18 @@ def parse_list(text: str, name: str) -> list[int]:
         raise InputError(f"--{name} {text[:40]!r} given; comma separated integers such as 3,3,2 are required") from None
 
 
+def parse_numbers(text: str, name: str) -> list[float]:
+    """Decimal numbers, comma separated.
+
+    >>> parse_numbers("0.7, 0.3", "weights")
+    [0.7, 0.3]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{name} {text[:60]!r} given; numbers are required, as in 0.7,0.3") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArchitectureOptions:
     """The options that describe an architecture; a command with other defaults has a subclass."""

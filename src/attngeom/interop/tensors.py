@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.arrays import Array
+from attngeom.files import refuse_format
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 MAX_TENSOR_ENTRIES = 2**31
@@ -46,8 +47,7 @@ def open_tensors(path: str | Path) -> Iterator[TensorFile]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; give the path of a safetensors file")
-    if path.suffix in (".pt", ".pth", ".bin", ".pkl", ".ckpt"):
-        raise FormatError(f"{path}: pickled checkpoints can run code and are not read; convert to safetensors")
+    refuse_format(path)
     try:
         with safe_open(str(path), framework="numpy") as stream:
             slices = {name: stream.get_slice(name) for name in stream.keys()}  # noqa: SIM118  not a mapping

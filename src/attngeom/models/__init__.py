@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attngeom.models.gauges import canonical
     from attngeom.models.layer import LayerWeights
     from attngeom.models.layer_comparison import LayerComparison
+    from attngeom.models.merging import merge, write_merge
     from attngeom.models.model import Model, open_model
     from attngeom.models.recovery import recover
     from attngeom.models.rewriting import align, canonicalize, teleport
@@ -37,6 +38,7 @@ _HOMES = {
     "gauges": ("canonical",),
     "layer": ("LayerWeights",),
     "layer_comparison": ("LayerComparison",),
+    "merging": ("merge", "write_merge"),
     "model": ("Model", "open_model"),
     "recovery": ("recover",),
     "rewriting": ("align", "canonicalize", "teleport"),
@@ -69,12 +71,14 @@ __all__ = [
     "fold",
     "forward",
     "inverse",
+    "merge",
     "open_model",
     "random_symmetry",
     "recover",
     "redundancy",
     "specify",
     "teleport",
+    "write_merge",
     "write_model",
     "write_teleport",
 ]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 from math import isqrt, sqrt
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
+from attngeom.models.folders import new_folder
 from attngeom.models.gauges import balance
 from attngeom.models.layer_comparison import DIFFERENT
 from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING, SAME
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
 from attngeom.models.residues import P, apply, dot, random_residues
-from attngeom.models.writing import WriteError, new_folder
+from attngeom.models.sampling import Sampler
+from attngeom.models.writing import WriteError
 from attngeom.results import Result, Standing, draw_entropy
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -268,11 +271,61 @@ def canonical_adapter(adapter: Adapter) -> dict[str, Array]:
     return tensors
 
 
-def write_canonical_adapter(adapter: Adapter, out: str | Path) -> AdapterComparison:
-    """Write the canonical form as a new folder, in float64 if the adapter is so, else in float32; checked first."""
+def teleport_adapter(adapter: Adapter, seed: int, condition: float = 9.0) -> dict[str, Array]:
+    """All tensors, every pair moved by a random C of GL(r): (B C⁻¹, C A) is the same change."""
+    tensors = {name: np.asarray(adapter.tensors.raw(name)) for name in adapter.others}
+    for number, module in enumerate(adapter.pairs):
+        sampler = Sampler(0, condition)
+        sampler.rng = np.random.default_rng([seed, number])
+        up, down = adapter.factors(module)
+        change = sampler.invertible(1, len(down))[0]
+        tensors[module + DOWN], tensors[module + UP] = change @ down, lapack.solve(change.T, up.T).T
+    return tensors
+
+
+def fingerprint_adapter(adapter: Adapter, seed: int = 0) -> dict[str, str]:
+    """Per module a digest of the change s B A, the same for every C of GL(r), and one of all: ``adapter``.
+
+    s zᵀ B A x is taken at two random points mod 2^61 − 1; s is q √m with m free of squares, and m goes in by itself.
+    """
+    found = {}
+    for module, pair in adapter.pairs.items():
+        root = 1
+        if not _is_square(pair.square):
+            root = _square_free(pair.rank)
+        ratio = pair.square / root
+        factor = Fraction(isqrt(ratio.numerator), isqrt(ratio.denominator))
+        scale = factor.numerator * pow(factor.denominator, -1, P) % P
+        values = [_value(adapter, module, seed + 2**64 * k) * scale % P for k in (1, 2)]
+        text = json.dumps([module, pair.rows, pair.columns, root, *values])
+        found[module] = sha256(text.encode()).hexdigest()[:32]
+    others = [adapter.tensors.digest(name) for name in adapter.others]
+    return {**found, "adapter": sha256(json.dumps([*found.values(), *others]).encode()).hexdigest()[:32]}
+
+
+def _is_square(number: Fraction) -> bool:
+    return all(isqrt(n) ** 2 == n for n in (number.numerator, number.denominator))
+
+
+def _square_free(number: int) -> int:
+    """The part of a rank that is free of squares.
+
+    >>> [_square_free(n) for n in (1, 8, 12, 30)]
+    [1, 2, 3, 30]
+    """
+    for k in range(isqrt(number), 1, -1):
+        if number % (k * k) == 0:
+            return number // (k * k)
+    return number
+
+
+def write_adapter(adapter: Adapter, tensors: Mapping[str, Array], out: str | Path) -> AdapterComparison:
+    """Write other factors of the same change as a new folder, in float64 if the adapter is so, else in float32.
+
+    Checked to be the same change before the folder gets its name.
+    """
     kind = np.float64 if adapter.dtype == "F64" else np.float32
     with new_folder(Path(out), adapter.path) as temporary:
-        tensors = canonical_adapter(adapter)
         rounded = {n: t.astype(kind) if n.endswith((DOWN, UP)) else t for n, t in tensors.items()}
         # The writer of safetensors takes the bytes as they lie, so that arrays must lie by rows.
         save_file({n: np.ascontiguousarray(t) for n, t in rounded.items()}, temporary / WEIGHTS)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from attngeom.errors import InputError
 from attngeom.models.counts.residual import reads_bare_tables
+from attngeom.models.crews import Crew, each_layer
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.headline import SHOWN, Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
@@ -83,13 +84,13 @@ class ModelComparison(Result):
 def compare(
     one: Model, other: Model, *, level: Level = "auto", scope: Scope = "layer", tolerance: float | None = None,
     unit: float | None = None, seed: int = 0, progress: Callable[[int, int], None] | None = None,
-    turns: Turns | None = None,
+    turns: Turns | None = None, crew: Crew = 1,
 ) -> ModelComparison:  # fmt: skip
     """Compare two models: settings, exact fingerprints, then alignment within rounding.
 
     ``scope`` model also allows a turned residual stream; ``tolerance`` replaces the expected misfit of every head.
     ``unit`` is the unit roundoff to allow for, by default that of the coarser file; ``turns`` bring the streams of the
-    other model back where they are known and need not be recovered.
+    other model back where they are known and need not be recovered; a ``crew`` works on several layers at once.
     """
     if level not in ("auto", "exact", "rounding") or scope not in ("layer", "model"):
         raise InputError("level auto, exact or rounding and scope layer or model are required")
@@ -106,10 +107,10 @@ def compare(
 
     def weigh(left: Model, right: Model) -> ModelComparison:
         if level in ("auto", "exact"):
-            exact = _compare_exactly(left, right, unit, listed, seed, stop_early=level == "auto")
+            exact = _compare_exactly(left, right, unit, listed, seed, crew, stop_early=level == "auto")
             if exact is not None:
                 return exact
-        return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, turns)
+        return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
 
     found = None if differences else weigh(one, other)
     if found is None or not found.same_function:
@@ -170,14 +171,17 @@ def _differ(one: Model, other: Model, name: str) -> bool:
 
 
 def _compare_exactly(
-    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int, *, stop_early: bool
+    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int, crew: Crew, *, stop_early: bool
 ) -> ModelComparison | None:
     """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
     entropy = draw_entropy()
     prints: list[tuple[LayerPrint, LayerPrint]] = []
-    for layer in range(one.layers):
-        prints.append((layer_fingerprint(one, layer, entropy), layer_fingerprint(other, layer, entropy)))
-        if stop_early and prints[-1][0].digest != prints[-1][1].digest:
+    # Layers are taken in bundles, one for each worker: most models that differ do so in the first one.
+    step = crew if isinstance(crew, int) else one.layers
+    for start in [0, *range(1, one.layers, step)]:
+        bundle = range(start, min(start + step if start else 1, one.layers))
+        prints += each_layer(_print_both, [(one, other, layer, entropy) for layer in bundle], crew)
+        if stop_early and any(left.digest != right.digest for left, right in prints):
             return None
     left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
     if stop_early and left.outside != right.outside:
@@ -210,6 +214,10 @@ def _compare_exactly(
     )  # fmt: skip
 
 
+def _print_both(one: Model, other: Model, layer: int, entropy: int) -> tuple[LayerPrint, LayerPrint]:
+    return layer_fingerprint(one, layer, entropy), layer_fingerprint(other, layer, entropy)
+
+
 def _standing(same: bool | None, decided: Standing) -> Standing:
     return "undecided" if same is None else decided
 
@@ -229,7 +237,8 @@ def _unknown_differences(one: Model, other: Model) -> list[str]:
 
 def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
-    seed: int, progress: Callable[[int, int], None] | None, turns: Turns | None = None, settled: bool = False,
+    seed: int, progress: Callable[[int, int], None] | None, crew: Crew = 1, turns: Turns | None = None,
+    settled: bool = False,
 ) -> ModelComparison:  # fmt: skip
     heads = head_orders(one, other)
     turn = residual_turns(one, other) if scope == "model" and turns is None else turns
@@ -237,17 +246,9 @@ def _compare_rounded(
     left = ModelView(one, loose=loose, settled=settled)
     right = ModelView(other, turn, heads=heads, loose=loose, settled=settled)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
-    layers: list[LayerComparison] = []
-    symmetries: list[Symmetry] = []
-    for layer in range(one.layers):
-        found, symmetry = compare_layers(left, right, layer, unit, tolerance)
-        if not found.same and flat_left.flat:
-            # What is written along 1 is taken away only where it matters: that costs a copy of every writer.
-            found, symmetry = compare_layers(flat_left, flat_right, layer, unit, tolerance)
-        layers.append(found)
-        symmetries.append(symmetry)
-        if progress is not None:
-            progress(layer + 1, one.layers)
+    items = [(left, right, layer, unit, tolerance) for layer in range(one.layers)]
+    results = each_layer(_compare_one, items, crew, progress)
+    layers, symmetries = [found for found, _ in results], [symmetry for _, symmetry in results]
     layers.append(compare_outside(flat_left, flat_right, unit, tolerance))
     layers = mark_outliers(layers)
     verdicts = [layer.same for layer in layers]
@@ -258,11 +259,11 @@ def _compare_rounded(
         same = True
     if not same and not settled and turn is None and not layers[0].same and reads_bare_tables(one.spec):
         # Estimating what the tables hide costs digits: only where it matters.
-        again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, settled=True)
+        again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, settled=True)
         if again.same_function is not False:
             return again
     if same is False and scope == "layer" and layers[-1].wrong:
-        turned = _compare_turned(one, other, unit, listed, tolerance, seed, progress)
+        turned = _compare_turned(one, other, unit, listed, tolerance, seed, progress, crew)
         if turned is not None:
             return turned
     unknown = _unknown_differences(one, other)
@@ -275,14 +276,25 @@ def _compare_rounded(
     )  # fmt: skip
 
 
+def _compare_one(
+    left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None
+) -> tuple[LayerComparison, Symmetry]:
+    """One layer; what is written along 1 is taken away only where it matters: that costs a copy of every writer."""
+    found, symmetry = compare_layers(left, right, layer, unit, tolerance)
+    if not found.same and can_flatten(left.model.spec):
+        flat = [replace(view, flat=True) for view in (left, right)]
+        return compare_layers(flat[0], flat[1], layer, unit, tolerance)
+    return found, symmetry
+
+
 def _compare_turned(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], tolerance: float | None, seed: int,
-    progress: Callable[[int, int], None] | None,
+    progress: Callable[[int, int], None] | None, crew: Crew,
 ) -> ModelComparison | None:  # fmt: skip
     """The comparison after a change of the residual stream, if there is one that brings the models together."""
     if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
         return None
-    found = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress)
+    found = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew)
     if found.same_function is False:
         return None
     return replace(found, reason=f"in a turned residual stream (scope model): {found.reason}")

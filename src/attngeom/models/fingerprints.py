@@ -16,6 +16,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.files import to_json
+from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.invariants import LayerEvaluator
 from attngeom.models.model import Model
 from attngeom.models.probes import Vectors
@@ -90,10 +91,11 @@ def digest_of(values: Any) -> str:
     return hashlib.sha256(to_json(values).encode()).hexdigest()
 
 
-def fingerprint(model: Model, seed: int = 0) -> Fingerprint:
-    """The fingerprint of a whole model, layer by layer."""
+def fingerprint(model: Model, seed: int = 0, *, crew: Crew = 1, progress: Progress | None = None) -> Fingerprint:
+    """The fingerprint of a whole model, layer by layer, in several processes if a ``crew`` is given."""
     model = model.headed
-    return gather(model, [layer_fingerprint(model, layer, seed) for layer in range(model.layers)], seed)
+    items = [(model, layer, seed) for layer in range(model.layers)]
+    return gather(model, each_layer(layer_fingerprint, items, crew, progress), seed)
 
 
 def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attngeom.errors import AttnGeomError
 from attngeom.models.counts.redundancy import Redundancy, redundancy
+from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
@@ -92,17 +93,14 @@ def inspect_spec(spec: TransformerSpec) -> ModelInspection:
         return ModelInspection(spec=spec, redundancy=None, standing="undecided", reason=f"undecided: {error}")
 
 
-def inspect_model(model: Model, progress: Callable[[int, int], None] | None = None) -> ModelInspection:
-    """From configuration and weights, layer by layer."""
+def inspect_model(model: Model, progress: Progress | None = None, crew: Crew = 1) -> ModelInspection:
+    """From configuration and weights, layer by layer, in several processes if a ``crew`` is given."""
     base = inspect_spec(model.spec)
     rows: list[HeadRow] = []
     findings: list[Remark] = []
-    for layer in range(model.layers):
-        heads, found = inspect_layer(model, layer)
+    for heads, found in each_layer(inspect_layer, [(model, i) for i in range(model.layers)], crew, progress):
         rows += heads
         findings += found
-        if progress is not None:
-            progress(layer + 1, model.layers)
     unread = model.unread()
     for name, why in unread.items():
         if why.kind == "unknown":

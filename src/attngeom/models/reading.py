@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
-from attngeom.files import read_json
+from attngeom.files import read_json, refuse_format
 from attngeom.models.compact import MAX_ENTRIES, PLAN, shape_of, unpack
 
 INDEX = "model.safetensors.index.json"
@@ -49,13 +49,23 @@ class Header:
 class Tensors:
     """Named tensors: headers of all of them, values on demand."""
 
-    def __init__(self, headers: Mapping[str, Header], fetch: Callable[[str], Array], name: str) -> None:
+    def __init__(
+        self, headers: Mapping[str, Header], fetch: Callable[[str], Array], name: str,
+        again: tuple[Callable[..., Tensors], tuple[Any, ...]] | None = None,
+    ) -> None:  # fmt: skip
         self.headers = headers
         self.name = name
         self._fetch = fetch
+        self._again = again
         largest = max((int(np.prod(h.shape, dtype=object)) for h in headers.values()), default=0)
         if largest > MAX_ENTRIES:
             raise InputError(f"{name}: a tensor of {largest:,} entries given; at most {MAX_ENTRIES:,} are read")
+
+    def __reduce__(self) -> tuple[Callable[..., Tensors], tuple[Any, ...]]:
+        """Another process opens the files again; tensors in memory are not sent."""
+        if self._again is None:
+            raise TypeError("tensors in memory stay in this process")
+        return self._again
 
     def __contains__(self, name: str) -> bool:
         return name in self.headers
@@ -148,13 +158,14 @@ def open_folder(folder: Path) -> Tensors:
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     if len(files) == 1:
         return _open_shards(folder, {files[0]: None})
-    if any(folder.glob("*.bin")) or any(folder.glob("*.pt*")):
-        raise InputError(f"{folder}: only pickled weights found, which can run code; convert them to safetensors")
+    for path in sorted(folder.iterdir()):
+        refuse_format(path)
     raise InputError(f"{folder}: {SINGLE} and {INDEX} are missing; a folder with safetensors weights is required")
 
 
 def open_file(path: Path) -> Tensors:
     """The tensors of one safetensors file."""
+    refuse_format(path)
     return _open_shards(path.parent, {path.name: None})
 
 
@@ -230,7 +241,7 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
         flat = np.fromfile(path, DTYPES[header.dtype], math.prod(header.shape), offset=places[name])
         return flat.reshape(header.shape)
 
-    return Tensors(headers, fetch, str(folder))
+    return Tensors(headers, fetch, str(folder), (_open_shards, (folder, dict(shards))))
 
 
 def _date(path: Path) -> tuple[int, int]:
@@ -261,7 +272,7 @@ def _unpacked(stored: Tensors) -> Tensors:
     def fetch(name: str) -> Array:
         return unpack(stored.raw(name), plans[name], name) if name in plans else stored.raw(name)
 
-    return Tensors(headers, fetch, stored.name)
+    return Tensors(headers, fetch, stored.name, (_unpacked, (stored,)))
 
 
 def wrap_state(state: Mapping[str, Any]) -> Tensors:

@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
+from attngeom.models.crews import Crew, each_layer
+from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.misfits import SAME
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
 from attngeom.models.sampling import DEFAULT, PARTS
-from attngeom.temporaries import filling
 
 Precision = Literal["keep", "float32", "auto"]
 SHARD = 2**31
@@ -75,26 +76,30 @@ class Written:
 
 def write_model(
     rewrite: Rewrite, out: str | Path, precision: Precision = "auto",
-    progress: Callable[[int, int], None] | None = None, compact: bool = False, live: bool = False,
+    progress: Callable[[int, int], None] | None = None, compact: bool = False, live: bool = False, crew: Crew = 1,
 ) -> Written:  # fmt: skip
     """Write the rewritten model to the folder ``out``, which must not exist.
 
     ``precision`` keep stores every tensor in its own type, float32 in float32; auto is float32, or the stored type
     where that is wider. ``compact`` leaves out the entries that the gauge fixes: attngeom reads such a folder like any
     other, other libraries do not; the canonical form of a compact folder, not compact, is a whole folder again.
-    ``live`` asks transformers, which is then required, for the logits of both folders.
+    ``live`` asks transformers, which is then required, for the logits of both folders. A ``crew`` works on several
+    layers at once. Large models, and those that a crew writes, have a file for each layer: a run that was killed leaves
+    them in ``out``.partial, and the same call goes on from there.
     """
     place = Path(out)
     if live:
         require_live()
     if precision not in ("keep", "float32", "auto"):
         raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
-    with new_folder(place, rewrite.model.path) as temporary:
-        dtype = _write_folder(rewrite, temporary, precision, progress, compact)
+    is_sharded = _plan(rewrite, precision, compact, crew).is_sharded
+    opened = resumed_folder(place, rewrite.model.path, identity(rewrite, precision)) if is_sharded else None
+    with opened or new_folder(place, rewrite.model.path) as temporary:
+        dtype = write_folder(rewrite, temporary, precision, progress, compact, crew)
         written = open_model(temporary)
         back = None if rewrite.rotation is None else {name: turn.T for name, turn in rewrite.rotation.items()}
         unit = ROUNDOFF[written.dtype]
-        check = compare(rewrite.model, written, level="rounding", scope=rewrite.scope, unit=unit, turns=back)
+        check = compare(rewrite.model, written, level="rounding", scope=rewrite.scope, unit=unit, turns=back, crew=crew)
         if not _is_good(check):
             raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
         asked = LiveCheck()
@@ -111,6 +116,7 @@ def write_model(
 def write_teleport(
     model: Model, out: str | Path, *, seed: int = 0, condition: float = DEFAULT, parts: Collection[str] = PARTS,
     precision: Precision = "auto", progress: Callable[[int, int], None] | None = None, live: bool = False,
+    crew: Crew = 1,
 ) -> tuple[Written, float]:  # fmt: skip
     """Write a random model with the same function, and say which condition number its matrices have.
 
@@ -120,24 +126,12 @@ def write_teleport(
     while True:
         try:
             moved = teleport(model, seed, condition, parts)
-            return write_model(moved, out, precision, progress, live=live), condition
+            return write_model(moved, out, precision, progress, live=live, crew=crew), condition
         except WriteError as error:
             if condition == 1:
                 wider = "" if precision == "float32" else "; give --dtype float32 where the file is coarser, or"
                 raise WriteError(f"{error}{wider or '; give'} fewer --parts") from None
             condition = float(np.cbrt(condition)) if condition > NEAR_ONE else 1.0
-
-
-@contextmanager
-def new_folder(place: Path, source: Path | None) -> Iterator[Path]:
-    """A temporary folder beside ``place`` that gets its name at the end, or vanishes if the work fails."""
-    _check_place(place, source)
-    try:
-        with filling(place) as temporary:
-            yield temporary
-    except (OSError, SafetensorError) as error:
-        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(f"nothing was changed: cannot write {place}: {words[:80]}; give a place with room") from None
 
 
 def _allowed_gap(dtype: str) -> float:
@@ -151,72 +145,94 @@ def _is_good(check: ModelComparison) -> bool:
     return check.same_function is True or (check.same_function is None and worst <= SAME)
 
 
-def _check_place(place: Path, source: Path | None) -> None:
-    if place.exists() or place.is_symlink():
-        raise InputError(f"{place} exists already; give the name of a new folder, models are never changed in place")
-    if not place.parent.is_dir():
-        raise InputError(f"{place.parent} is not a folder; give a place in an existing folder")
-    if source is not None and source.resolve() == place.resolve():
-        raise InputError(f"{place} is the model itself; give the name of a new folder")
-
-
 def _target_type(stored: str, precision: Precision) -> str:
     if stored not in DTYPES or precision == "keep":
         return stored
     return "F64" if precision == "auto" and stored == "F64" else "F32"
 
 
-def _write_folder(
-    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None, compact: bool
-) -> str:
-    model = rewrite.model
-    headers = model.tensors.headers
+@dataclass(frozen=True)
+class _Plan:
+    """The stored type of every tensor, how many bytes that makes, and whether each layer is a file of its own."""
+
+    targets: dict[str, str]
+    total: int
+    is_sharded: bool
+
+
+def _plan(rewrite: Rewrite, precision: Precision, compact: bool, crew: Crew) -> _Plan:
+    headers = rewrite.model.tensors.headers
     targets = {name: _target_type(header.dtype, precision) for name, header in headers.items()}
     width = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
     total = sum(int(np.prod(h.shape)) * width.get(targets[n], 8) for n, h in headers.items())
-    free = shutil.disk_usage(folder).free
-    if total > 0.95 * free:
-        raise InputError(f"{total:,} bytes to write and {free:,} free; give a place with more room")
-    owners: dict[str, int] = {}
-    for layer in range(model.layers):
-        owners |= {model.stored(name): layer for name in model.layer_names(layer)}
     if compact and total > SHARD:
         raise InputError(f"{total:,} bytes to write; compact folders hold at most {SHARD:,}, write without --compact")
-    single = total <= SHARD
-    store: dict[str, Array] = {}
-    weight_map: dict[str, str] = {}
+    return _Plan(targets, total, not compact and (total > SHARD or isinstance(crew, Executor) or crew > 1))
 
-    def flush(number: int) -> None:
-        if not single:
-            name = f"model-{number:05d}-of-{model.layers + 1:05d}.safetensors"
-            weight_map.update(dict.fromkeys(store, name))
-            save_file(store, str(folder / name), metadata={"format": "pt"})
-            store.clear()
 
-    def put(tensors: dict[str, Array]) -> None:
-        for name, tensor in tensors.items():
-            store[name] = _rounded(tensor, targets[name], name)
+def write_folder(
+    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None,
+    compact: bool = False, crew: Crew = 1,
+) -> str:  # fmt: skip
+    """Write all files of the rewritten model; files of layers that are there already are kept."""
+    model, plan = rewrite.model, _plan(rewrite, precision, compact, crew)
+    headers, targets = model.tensors.headers, plan.targets
+    free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("model-*.safetensors"))
+    if plan.total > 0.95 * free:
+        raise InputError(f"{plan.total:,} bytes to write and {free:,} free; give a place with more room")
+    owners = {model.stored(name) for layer in range(model.layers) for name in model.layer_names(layer)}
 
-    for layer in range(model.layers):
-        put(rewrite.layer_tensors(layer))
-        if progress is not None:
-            progress(layer + 1, model.layers)
-        flush(layer + 1)
-    moved = rewrite.outside_tensors()
-    put(moved)
-    put({name: model.tensors.raw(name) for name in headers if name not in owners and name not in moved})
-    flush(model.layers + 1)
-    if single:
+    def outer() -> dict[str, Array]:
+        moved = rewrite.outside_tensors()
+        rest = {name: model.tensors.raw(name) for name in headers if name not in owners and name not in moved}
+        return _all_rounded(moved | rest, targets)
+
+    if plan.is_sharded:
+        places = [folder / f"model-{n + 1:05d}-of-{model.layers + 1:05d}.safetensors" for n in range(model.layers + 1)]
+        items = [(rewrite, layer, places[layer], targets) for layer in range(model.layers)]
+        names = each_layer(_write_layer, items, crew, progress)
+        _save(outer(), places[-1])
+        names.append(_names_in(places[-1]))
+        weight_map = {name: place.name for place, own in zip(places, names) for name in own}
+        index = {"metadata": {"total_size": plan.total}, "weight_map": dict(sorted(weight_map.items()))}
+        (folder / INDEX).write_text(json.dumps(index, indent=1))
+    else:
+        store: dict[str, Array] = {}
+        for layer in range(model.layers):
+            store |= _all_rounded(rewrite.layer_tensors(layer), targets)
+            if progress is not None:
+                progress(layer + 1, model.layers)
+        store |= outer()
         kept = pack_all(store) if compact else store
         save_file(kept, str(folder / (COMPACT if compact else SINGLE)), metadata={"format": "pt"})
-    else:
-        index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(weight_map.items()))}
-        (folder / INDEX).write_text(json.dumps(index, indent=1))
     types = {target for target in targets.values() if target in DTYPES}
     coarsest = next((name for name in ("BF16", "F16", "F32") if name in types), "F64")
     _write_config(model, folder, CONFIG_NAMES[coarsest], precision)
     _copy_files(model.path, folder)
     return CONFIG_NAMES[coarsest]
+
+
+def _write_layer(rewrite: Rewrite, layer: int, place: Path, targets: dict[str, str]) -> list[str]:
+    """Write one layer as a file, unless it is there; the names of its tensors."""
+    if not place.exists():
+        _save(_all_rounded(rewrite.layer_tensors(layer), targets), place)
+    return _names_in(place)
+
+
+def _save(tensors: dict[str, Array], place: Path) -> None:
+    """A file appears whole or not at all."""
+    unfinished = place.with_suffix(".unfinished")
+    save_file(tensors, str(unfinished), metadata={"format": "pt"})
+    unfinished.replace(place)
+
+
+def _names_in(place: Path) -> list[str]:
+    with safe_open(str(place), framework="numpy") as stream:
+        return list(stream.keys())
+
+
+def _all_rounded(tensors: dict[str, Array], targets: dict[str, str]) -> dict[str, Array]:
+    return {name: _rounded(tensor, targets[name], name) for name, tensor in tensors.items()}
 
 
 def _rounded(tensor: Array, target: str, name: str) -> Array:

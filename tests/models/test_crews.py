@@ -1,0 +1,166 @@
+"""Several workers: the same answers, files layer by layer, killed runs are gone on with, lost clusters are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from attngeom.cli.app import run
+from attngeom.errors import InputError
+from attngeom.models import canonicalize, compare, fingerprint, open_model, teleport, write_model
+from attngeom.models.crews import CrewLost, each_layer
+from attngeom.models.inspection import inspect_model
+from attngeom.models.rewriting import Teleported
+from attngeom.models.samples import LLAMA, random_model
+
+CONFIG = {**LLAMA, "num_hidden_layers": 4}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = random_model(CONFIG, 1)
+    for name, source in (("a", model), ("b", teleport(model, 2).moved())):
+        (tmp_path / name).mkdir()
+        state = {n: np.ascontiguousarray(source.tensors.raw(n), dtype=np.float32) for n in source.tensors}
+        save_file(state, tmp_path / name / "model.safetensors")
+        (tmp_path / name / "config.json").write_text(json.dumps(CONFIG))
+    return tmp_path
+
+
+@pytest.fixture
+def crew():
+    with ThreadPoolExecutor(2) as executor:
+        yield executor
+
+
+def test_answers_do_not_depend_on_the_crew(folder, crew):
+    a, b = open_model(folder / "a"), open_model(folder / "b")
+    assert fingerprint(a, crew=crew).digest == fingerprint(a).digest
+    assert inspect_model(a, crew=crew).to_json() == inspect_model(a).to_json()
+    assert compare(a, b, crew=crew).to_json() == compare(a, b).to_json()
+    # What is exact is drawn anew in each run.
+    one, other = (compare(a, a, crew=c).to_json() for c in (1, crew))
+    assert one["same_function"] and {**one, "entropy": 0} == {**other, "entropy": 0}
+
+
+def test_processes_of_their_own(folder):
+    a = open_model(folder / "a")
+    steps: list[tuple[int, int]] = []
+    found = fingerprint(a, crew=2, progress=lambda done, total: steps.append((done, total)))
+    assert found.digest == fingerprint(a).digest and steps == [(k, 4) for k in (1, 2, 3, 4)]
+
+
+def test_models_in_memory_stay_here(folder):
+    model = random_model(CONFIG, 1)
+    assert fingerprint(model, crew=2).digest == fingerprint(model).digest
+
+
+def test_a_crew_writes_a_file_for_each_layer(folder, crew):
+    model = open_model(folder / "a")
+    write_model(teleport(model, 5), folder / "one")
+    write_model(teleport(model, 5), folder / "many", crew=crew)
+    files = sorted(path.name for path in (folder / "many").iterdir())
+    assert files == ["config.json", *(f"model-{k:05d}-of-00005.safetensors" for k in (1, 2, 3, 4, 5)),
+                     "model.safetensors.index.json"]  # fmt: skip
+    whole = load_file(folder / "one" / "model.safetensors")
+    parts = {n: t for path in (folder / "many").glob("*.safetensors") for n, t in load_file(path).items()}
+    assert whole.keys() == parts.keys() and all(np.array_equal(whole[n], parts[n]) for n in whole)
+    assert compare(model, open_model(folder / "many")).same_function
+
+
+def stop_at(layer: int, error: BaseException, monkeypatch) -> None:
+    def work(self, place):
+        if place == layer:
+            raise error
+        return original(self, place)
+
+    original = Teleported.layer
+    monkeypatch.setattr(Teleported, "layer", work)
+
+
+def test_a_run_that_was_stopped_goes_on(folder, crew, monkeypatch):
+    model = open_model(folder / "a")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        stop_at(3, KeyboardInterrupt(), patch)
+        write_model(teleport(model, 5), folder / "out", crew=crew)
+    partial = folder / "out.partial"
+    dates = {path.name: path.stat().st_mtime_ns for path in partial.glob("*.safetensors")}
+    assert len(dates) >= 2 and not (folder / "out").exists()
+    with pytest.raises(InputError, match="not of this work"):
+        write_model(teleport(model, 6), folder / "out", crew=crew)
+    with pytest.raises(InputError, match="not of this work"):
+        write_model(canonicalize(model), folder / "out", crew=crew)
+    write_model(teleport(model, 5), folder / "out", crew=crew)
+    assert not partial.exists()
+    assert dates.items() <= {p.name: p.stat().st_mtime_ns for p in (folder / "out").glob("*.safetensors")}.items()
+    assert compare(model, open_model(folder / "out")).same_function
+
+
+def test_bad_input_leaves_nothing_and_lost_workers_leave_what_is_done(folder, crew, monkeypatch):
+    model = open_model(folder / "a")
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="no good"):
+        stop_at(2, InputError("no good"), patch)
+        write_model(teleport(model, 5), folder / "out", crew=crew)
+    assert not list(folder.glob("out*"))
+    with monkeypatch.context() as patch, pytest.raises(CrewLost, match="start them and run again"):
+        stop_at(3, CancelledError(), patch)
+        write_model(teleport(model, 5), folder / "out", crew=crew)
+    assert (folder / "out.partial").is_dir()
+
+
+class Dead(Executor):
+    """A cluster whose workers are gone."""
+
+    def submit(self, function, /, *arguments, **options):
+        future: Future = Future()
+        future.set_exception(CancelledError("scheduler closed"))
+        return future
+
+
+def test_a_cluster_that_dies_is_told_in_one_line(folder):
+    with pytest.raises(CrewLost, match="went away"):
+        fingerprint(open_model(folder / "a"), crew=Dead())
+    with pytest.raises(ZeroDivisionError):
+        each_layer(divmod, [(1, 0), (1, 0)], ThreadPoolExecutor(1))
+
+
+def test_commands_refuse_two_crews_and_no_scheduler(folder, capsys):
+    for words, text in (
+        (["--workers", "2", "--scheduler", "x"], "give one of the two"), (["--workers", "0"], "1 to 256"),
+        (["--workers", "-3"], "1 to 256"),
+    ):  # fmt: skip
+        assert run(["model", "fingerprint", str(folder / "a"), *words]) == 2
+        assert text in capsys.readouterr().err
+
+
+def test_a_killed_command_goes_on(folder):
+    """The process is killed while it writes layers; the same command ends the work."""
+    target = folder / "out"
+    words = ["model", "teleport", str(folder / "a"), "--out", str(target), "--seed", "3", "--workers", "2"]
+    slow = "import time, attngeom.models.rewriting as r; f = r.Teleported.layer\n"
+    slow += "def g(self, i):\n    time.sleep(0 if i < 2 else 60)\n    return f(self, i)\nr.Teleported.layer = g\n"
+    slow += "import attngeom.models.crews as c; from concurrent.futures import ThreadPoolExecutor\n"
+    slow += "c.run_apart = lambda work, items, n: ThreadPoolExecutor(n).map(work, items)\n"
+    script = f"{slow}from attngeom.cli.app import run; run({words!r})"
+    child = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    partial = folder / "out.partial"
+    for _ in range(600):
+        if len(list(partial.glob("model-*.safetensors"))) >= 2:
+            break
+        time.sleep(0.1)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert len(list(partial.glob("model-*.safetensors"))) == 2 and not target.exists()
+    assert run([*words[:-2], "--workers", "2"]) == 0
+    assert target.is_dir() and not partial.exists()
+    assert compare(open_model(folder / "a"), open_model(target)).same_function
