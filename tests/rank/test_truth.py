@@ -1,5 +1,7 @@
 """What may be said, and what not: networks in which free values, signs or regions would give a wrong answer."""
 
+import json
+
 import numpy as np
 import pytest
 from flint import fmpq
@@ -8,12 +10,18 @@ from scipy.special import ndtr
 import attngeom
 from attngeom.errors import InputError, SizeError
 from attngeom.programs import Builder, NamedPoint, Program, trace
+from attngeom.programs.arithmetic import RealArithmetic
+from attngeom.programs.operations import Point
+from attngeom.programs.passes import run
 from attngeom.rank.analysis import analyze, derivations_at
+from attngeom.rank.certificate import certify_network
+from attngeom.rank.folds import find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import bound_rank, find_point
 from attngeom.rank.names import describe_law, symmetric_fields
 from attngeom.rank.search import find_symmetries, shorten
 from attngeom.rank.slices import fix_weights, gains_and_biases
+from attngeom.verification import Certificate, verify
 from tests.programs.modules import MODULES, layer_norm, softmax
 
 TWO = {"a": (), "b": ()}
@@ -182,3 +190,59 @@ def test_exponentials_of_missing_roots_are_missing():
     assert np.isnan(root).any() and not np.isnan(value).all()
     assert np.isnan(value[np.isnan(root)]).all()
     assert [analyze(network, (), weights={"v": (), "a": (), "b": ()}, seed=s).dimension for s in range(3)] == [3] * 3
+
+
+def post_norm(w, x):
+    """Two tokens' worth of a post-norm layer: the gain of the first norm is seen by the skip connection too."""
+    h = layer_norm(x + w["A"] @ x) * w["g"] + w["s"]
+    return layer_norm(h + w["D"] @ np.tanh(w["W"] @ h + w["b"]))
+
+
+POST_NORM = {"A": (3, 3), "g": 3, "s": 3, "W": (2, 3), "b": 2, "D": (3, 2)}
+
+
+def test_gains_that_are_no_gauge_are_taken_into_the_matrices_behind_them():
+    answer = analyze(post_norm, 3, weights=POST_NORM)
+    assert (answer.upper.method, answer.standing) == ("folds", "proven")
+    assert [(x.matrix, x.axis, x.gain, x.shift, x.bias) for x in answer.upper.folds] == [("W", 1, "g", "s", "b")]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_other_coordinates_give_the_same_functions(axis):
+    """W and b computed from the new coordinates give the outputs of the program before, in floats."""
+
+    def network(w, x):
+        h = layer_norm(x) * w["g"] + w["s"]
+        product = w["W"] @ h if axis else h @ w["W"]
+        return h + (product + w["b"])
+
+    program = trace(network, 3, weights={"g": 3, "s": 3, "W": (3, 3), "b": 3})
+    (item,) = find_folds(program)
+    assert (item.matrix, item.axis, item.gain, item.shift, item.bias) == ("W", axis, "g", "s", "b")
+    other, rng = fold(program, [item]), np.random.default_rng(5)
+    new = {name: rng.standard_normal(shape) for name, shape in program.parameters.items()}
+    old = dict(new)
+    old["W"] = new["W"] / (new["g"] if axis else new["g"][:, None])
+    old["b"] = new["b"] - (old["W"] @ new["s"] if axis else new["s"] @ old["W"])
+    x = rng.standard_normal(3)
+
+    def output(which, weights):
+        tensors = {name: value[None] for name, value in {**weights, "x": x}.items()}
+        return run(which, Point(RealArithmetic(), tensors))[which.output].result[0]
+
+    assert np.allclose(output(other, new), network(old, x)) and np.allclose(output(program, old), network(old, x))
+
+
+def test_a_fold_must_be_a_change_of_coordinates():
+    certificate = certify_network(analyze(post_norm, 3, weights=POST_NORM))
+    witness = json.loads(json.dumps(certificate.witness))
+    folds = witness["upper"]["folds"]
+
+    def is_valid(changed):
+        witness["upper"]["folds"] = changed
+        return verify(Certificate(certificate.claim, witness, certificate.provenance)).valid
+
+    assert is_valid(folds)
+    wrong = (["W", 1, "s", "g", "b"], ["W", 0, "g", "s", "b"], ["W", 1, "g", None, None], ["D", 1, "b", "g", "s"])
+    assert not any(is_valid([change]) for change in wrong)
+    assert not is_valid(folds * 2) and not is_valid([])

@@ -14,6 +14,7 @@ from attngeom.errors import SizeError
 from attngeom.exact.elimination import Elimination
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
+from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, describe_law, split_fiber, symmetric_fields
@@ -37,7 +38,10 @@ WITNESSES = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Upper:
-    """An upper bound for the dimension: by symmetries that were proven, on a slice or not, or by coefficients."""
+    """An upper bound for the dimension: by symmetries that were proven, on a slice, in other coordinates, or not.
+
+    Or by coefficients. ``fields`` are symmetries of the network itself in every case.
+    """
 
     value: int
     method: str
@@ -45,6 +49,8 @@ class Upper:
     unproven: int = 0
     slice: Slice | None = None
     slice_fields: tuple[Field, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    fold_fields: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -235,6 +241,8 @@ def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = Non
         candidates.append(Upper(value=filling, method="coefficients", fields=fields, unproven=unproven))
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_on_slice(lower, fields, seed, progress)
+    if min(x.value for x in candidates) > lower.value:
+        candidates += _bound_in_folds(lower, fields, seed, progress)
     return min(candidates, key=lambda x: x.value)
 
 
@@ -285,8 +293,22 @@ def _bound_on_slice(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
     return [Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=found, slice_fields=own)]
 
 
+def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:
+    """The bound in the coordinates where matrices take up the gains of the norms before them, if there are some."""
+    program = lower.point.program
+    folds = find_folds(program)
+    if not folds:
+        return []
+    inner = bound_rank(fold(program, folds), seed)
+    own, unproven = _prove(derivations_at(inner.point), find_symmetries(inner, seed, progress).fields, progress)
+    value = program.num_parameters - len(choose_independent(inner.point.program, own, seed))
+    return [Upper(value=value, method="folds", fields=fields, unproven=unproven, folds=tuple(folds), fold_fields=own)]
+
+
 def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[FiberPart]:
     """The fiber by algebra: what the slice fixes, and the orbits of what is left."""
+    if upper.method == "folds":
+        return split_fiber(program, upper.fold_fields, seed)
     if upper.slice is None:
         return split_fiber(program, upper.fields, seed)
     words = {1: "torus", 0: "shift"}
@@ -306,6 +328,7 @@ def _conclude(lower: RankBound, rank_proof: Proof, upper: Upper) -> tuple[Standi
         "symmetries": "symmetries proven node by node",
         "coefficients": "coefficients of the outputs",
         "slice": "symmetries proven node by node, on a slice",
+        "folds": "symmetries proven node by node, with gains taken into the matrices behind them",
     }
     ground = f"{rank_proof.reason}; at most {upper.value}: {words[upper.method]}"
     if lower.value > upper.value:

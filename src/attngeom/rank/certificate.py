@@ -40,6 +40,9 @@ def certify_network(answer: Analysis) -> Certificate:
         above["fields"] = _write(upper.fields)
     if upper.slice is not None:
         above |= {"fixed": dict(upper.slice.fixed), "slice_fields": _write(upper.slice_fields)}
+    if upper.method == "folds":
+        folds = [[x.matrix, x.axis, x.gain, x.shift, x.bias] for x in upper.folds]
+        above |= {"folds": folds, "fields": _write(upper.fold_fields)}
     claim = {"kind": "network", "program": answer.program.to_json(), "dimension": answer.dimension}
     provenance = {"seed": answer.seed, "primes": [point.prime]}
     return Certificate(claim, {"lower": lower, "upper": above}, provenance)

@@ -16,7 +16,7 @@ MAX_PARAMETERS = 20_000
 """The Jacobian has N² numbers: 3.2 GB at this size."""
 SPARE = 8
 """Samples beyond the number of weights."""
-REGIONS, MANY_REGIONS, SMALL = 8, 40, 200
+REGIONS, MANY_REGIONS, SMALL = 8, 40, 60
 """Real points whose regions are tried, the second number for so few weights; the best one counts."""
 TRIES = 8
 """Points that are drawn until their weights have roots."""

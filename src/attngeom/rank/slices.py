@@ -16,7 +16,7 @@ import numpy as np
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.residues import BalancedResidues
 from attngeom.programs.builder import Builder
-from attngeom.programs.program import Program
+from attngeom.programs.program import Node, Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields
 
@@ -67,31 +67,34 @@ def _moves_freely(program: Program, fields: Sequence[Field], fixed: Mapping[str,
 def fix_weights(program: Program, fixed: Mapping[str, int]) -> Program:
     """The program with constants in the place of some weights."""
     builder = Builder()
-    numbers: list[int] = []
-    for node in program.nodes:
-        inputs = [numbers[k] for k in node.inputs]
+    numbers: dict[int, int] = {}
+    for place, node in enumerate(program.nodes):
         if node.operation == "parameter" and node.data["name"] in fixed:
-            number = builder.constant(np.full(node.shape, fixed[node.data["name"]], dtype=np.int64))
-        elif node.operation == "gather":
-            number = builder.gather(inputs, node.data["index"].reshape(node.shape))
-        elif node.operation == "contract":
-            number = builder.contract(node.data["subscripts"], *inputs)
-        elif node.operation == "add" and len(inputs) == 2:
-            number = builder.add(*inputs, *node.data["coefficients"])
+            numbers[place] = builder.constant(np.full(node.shape, fixed[node.data["name"]], dtype=np.int64))
         else:
-            number = builder.append(node.operation, inputs, node.shape, **node.data)
-        numbers.append(number)
+            numbers[place] = copy_node(builder, node, numbers)
     return builder.build(numbers[program.output])
+
+
+def copy_node(builder: Builder, node: Node, numbers: Mapping[int, int]) -> int:
+    """The node again in another program, where its operands have other numbers."""
+    inputs = [numbers[k] for k in node.inputs]
+    if node.operation == "gather":
+        return builder.gather(inputs, node.data["index"].reshape(node.shape))
+    if node.operation == "contract":
+        return builder.contract(node.data["subscripts"], *inputs)
+    if node.operation == "add" and len(inputs) == 2:
+        return builder.add(*inputs, *node.data["coefficients"])
+    return builder.append(node.operation, inputs, node.shape, **node.data)
 
 
 def gains_and_biases(program: Program) -> dict[str, int]:
     """The vectors that only multiply what a norm gives (1), and those that are only added to that (0)."""
-    kinds: dict[int, str] = {}
+    kinds = classify(program)
     users: dict[int, list[int]] = {}
     for place, node in enumerate(program.nodes):
         for source in node.inputs:
             users.setdefault(source, []).append(place)
-        kinds[place] = _kind(program, place, kinds)
     found: dict[str, int] = {}
     for place in program.places("parameter"):
         node = program.nodes[place]
@@ -105,6 +108,14 @@ def gains_and_biases(program: Program) -> dict[str, int]:
     return found
 
 
+def classify(program: Program) -> list[str]:
+    """What each node is to a norm: root, inverse root, normalised (also times weights, plus weights), or nothing."""
+    kinds: list[str] = []
+    for place in range(len(program.nodes)):
+        kinds.append(_kind(program, place, kinds))
+    return kinds
+
+
 def _ends(program: Program, place: int, users: Mapping[int, list[int]]) -> list[int]:
     """The nodes that use an array, beyond index work."""
     ends = []
@@ -113,7 +124,7 @@ def _ends(program: Program, place: int, users: Mapping[int, list[int]]) -> list[
     return ends
 
 
-def _kind(program: Program, place: int, kinds: Mapping[int, str]) -> str:
+def _kind(program: Program, place: int, kinds: Sequence[str]) -> str:
     """What a node is to a norm: a root, the inverse of one, something normalised by it, or nothing."""
     node = program.nodes[place]
     inner = [kinds[k] for k in node.inputs]

@@ -232,10 +232,10 @@ class Derivations:
         while current:
             least: dict[int, int] = {}
             for m in current:
-                powers = dict(m)
-                for atom in {*powers, *least}:
-                    least[atom] = min(least.get(atom, 0), powers.get(atom, 0))
-            clear: Monomial = tuple(sorted((atom, -e) for atom, e in least.items() if e < 0))
+                for atom, e in m:
+                    if e < least.get(atom, 0):
+                        least[atom] = e
+            clear: Monomial = tuple(sorted((atom, -e) for atom, e in least.items()))
             current = {multiply(m, clear): c for m, c in current.items()} if clear else current
             sums = {atom for m in current for atom, e in m if e >= 2 and self.terms.atoms[atom].definition is not None}
             if not sums:

@@ -141,7 +141,20 @@ class NetworkClaim:
             return Proof("certified", f"{len(fields)} fields are symmetries, which leave at most {count - orbit}")
         if method == "slice":
             return self._check_slice(record)
-        raise FormatError("the method of an upper bound must be weights, coefficients, symmetries or slice")
+        if method == "folds":
+            return self._check_folds(record)
+        raise FormatError("the method of an upper bound must be weights, coefficients, symmetries, slice or folds")
+
+    def _check_folds(self, record: Any) -> Proof:
+        """Fields in other coordinates of the weights: they count as much, as the change can be inverted."""
+        upper = read_object(record, ("method", "folds", "fields"), "upper")
+        other = _fold(self.program, upper["folds"])
+        fields = read_fields(upper["fields"], other.count)
+        check_fields(other, fields)
+        bound = other.count - _rank(other, fields, {}, None)
+        require(bound <= self.dimension, f"the fields give at most {bound}, not {self.dimension}")
+        words = f"{len(fields)} fields are symmetries with gains taken into matrices, which leave at most {bound}"
+        return Proof("certified", words)
 
     def _check_slice(self, record: Any) -> Proof:
         upper = read_object(record, ("method", "fields", "fixed", "slice_fields"), "upper")
@@ -254,6 +267,51 @@ def _fix(program: CheckedProgram, fixed: Mapping[str, int]) -> CheckedProgram:
         for node in program.nodes
     ]
     return replace(program, nodes=tuple(nodes))
+
+
+def _fold(program: CheckedProgram, record: Any) -> CheckedProgram:
+    """The program in the coordinates W', b' of some weights: W = W' diag(1/g) along an axis, b = b' − W β.
+
+    A fold is [W, axis, g, β or null, b or null]. No W or b is the g or β of another one and each stands once, so that
+    the change of coordinates is inverted step by step where no entry of g vanishes.
+    """
+    shapes = program.leaves("parameter")
+    if type(record) is not list or not 0 < len(record) <= len(shapes):
+        raise FormatError("a list of folds is required")
+    folds = [read_list(row, 5, "parts of a fold") for row in record]
+    moved = [name for row in folds for name in (row[0], row[4]) if name is not None]
+    kept = {name for row in folds for name in (row[2], row[3]) if name is not None}
+    if not all(type(name) is str and name in shapes for name in [*moved, *kept]):
+        raise FormatError("folds name weights of the program")
+    if len(set(moved)) < len(moved) or kept & set(moved):
+        raise FormatError("folds change each tensor once, and none by which others are changed")
+    leaves = [node for node in program.nodes if node.operation == "parameter"]
+    nodes, places = list(leaves), {node.data["name"]: k for k, node in enumerate(leaves)}
+    known = dict(places)
+
+    def append(operation: str, inputs: tuple[int, ...], shape: tuple[int, ...], **data: Any) -> int:
+        nodes.append(CheckedNode(operation, inputs, shape, data))
+        return len(nodes) - 1
+
+    for matrix, axis, gain, shift, bias in folds:
+        axis, shape = read_integer(axis, 0, 1, "axis"), shapes[matrix]
+        fits = len(shape) == 2 and shapes[gain] == (shape[axis],) and (shift is None) == (bias is None)
+        if not fits or (shift is not None and (shapes[shift] != shapes[gain] or shapes[bias] != (shape[1 - axis],))):
+            raise FormatError("a fold with weights of other shapes found")
+        inverse = append("inverse", (places[gain],), shapes[gain])
+        inner, outer = "ij"[axis], "ij"[1 - axis]
+        known[matrix] = append("contract", (places[matrix], inverse), shape, subscripts=f"ij,{inner}->ij")
+        if bias is not None:
+            words = f"ij,{inner}->{outer}"
+            total = append("contract", (known[matrix], places[shift]), shapes[bias], subscripts=words)
+            known[bias] = append("add", (places[bias], total), shapes[bias], coefficients=(1, -1))
+    numbers: list[int] = []
+    for node in program.nodes:
+        if node.operation == "parameter":
+            numbers.append(known[node.data["name"]])
+        else:
+            numbers.append(append(node.operation, tuple(numbers[k] for k in node.inputs), node.shape, **node.data))
+    return CheckedProgram(tuple(nodes), numbers[program.output])
 
 
 def _signs_are_free(interpreter: Interpreter) -> bool:

@@ -323,6 +323,13 @@ def as_node(builder: Builder, result: Any) -> int:
     return as_traced(builder, result).plain().node
 
 
+def _holds_data(item: Any) -> bool:
+    """Whether there is something else than integers in nested lists: traced arrays, or floats."""
+    if isinstance(item, (list, tuple)):
+        return any(map(_holds_data, item))
+    return isinstance(item, (Traced, float)) or (isinstance(item, np.ndarray) and item.dtype.kind == "f")
+
+
 def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
     """Run a function of NumPy that only moves entries on numbers in the place of the entries."""
     arrays: list[Traced] = []
@@ -331,7 +338,8 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(item, Traced) or (isinstance(item, np.ndarray) and item.dtype.kind == "f" and item.size):
             arrays.append(as_traced(builder, item))
             return arrays[-1]
-        if isinstance(item, (list, tuple)) and any(isinstance(x, (Traced, list, tuple, np.ndarray)) for x in item):
+        # Arrays of integers in a list without data are places.
+        if isinstance(item, (list, tuple)) and _holds_data(item):
             return [collect(x if isinstance(x, (Traced, list, tuple)) else np.asarray(x, dtype=float)) for x in item]
         return item
 

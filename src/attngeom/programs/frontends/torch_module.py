@@ -119,12 +119,15 @@ def _examples(inputs: Any) -> tuple[list[Any], dict[int, str]]:
 
 def _export(module: Any, examples: tuple[Any, ...]) -> Any:
     """The module in core ATen; InputError with the first line of what PyTorch says."""
+    import io
     import logging
     import warnings
+    from contextlib import redirect_stderr, redirect_stdout
 
     import torch
 
-    with warnings.catch_warnings():
+    # PyTorch prints the graph when it gives up; one line is enough.
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
         try:
