@@ -2,6 +2,7 @@
 
 import getpass
 import platform
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -27,7 +28,15 @@ def make_record(name="one", outcome="proven", expected=None, **more):
 @pytest.fixture
 def report():
     records = [make_record(), make_record("two", "error"), make_record("three", "failed", "proven")]
-    figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("figures/G-figure-1.png",), "plotly is missing.")
+    figure = Figure(
+        "G-figure-1",
+        "A figure",
+        "what it shows",
+        "what is to be known",
+        PNG,
+        ("figures/G-figure-1.png",),
+        "plotly is missing.",
+    )
     return Report(records, [figure], quick=True, seed=5)
 
 
@@ -75,7 +84,7 @@ def test_rows_of_numbers_are_tables_and_closed_claims_say_their_statement():
 
 
 def test_figures_have_the_width_they_were_drawn_for():
-    figure = Figure("G-figure-1", "A figure", "what it shows", PNG, ("a.png",), width=420)
+    figure = Figure("G-figure-1", "A figure", "what it shows", "what is to be known", PNG, ("a.png",), width=420)
     assert "<img alt='A figure' width=420 src=" in to_html(Report([], [figure]))
 
 
@@ -122,7 +131,16 @@ def test_counterexample_is_shown_only_where_something_fails(report):
     assert "smallest example: d = 1" in to_markdown(report)
 
 
+def test_pages_are_links_that_lead_to_them(report, tmp_path):
+    page, text = write_report(report, tmp_path)
+    links = Links()
+    links.feed(page.read_text(encoding="utf-8"))
+    pages = [target for target in links.targets if "papers" in target]
+    assert len(pages) == 3 and all((tmp_path / target).resolve().is_file() for target in pages)
+    assert f"[docs/reference/papers.md]({pages[0]})" in text.read_text(encoding="utf-8")
+
+
 def test_write_report_makes_both_files(report, tmp_path):
     page, text = write_report(report, tmp_path)
-    assert page.read_text() == to_html(report)
-    assert text.read_text() == to_markdown(report)
+    assert re.sub(r"<a href='[^']*papers[^']*'>([^<]*)</a>", r"\1", page.read_text()) == to_html(report)
+    assert re.sub(r"\[(docs[^]]*)\]\([^)]*\)", r"\1", text.read_text()) == to_markdown(report)

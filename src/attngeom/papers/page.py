@@ -175,5 +175,6 @@ def _figure(figure: Figure) -> str:
     return (
         f"<figure id='figure-{escape(figure.id)}'>"
         f"<img alt='{escape(figure.title)}'{wide} src='data:image/png;base64,{image}'>"
-        f"<figcaption><b>{escape(figure.title)}.</b> {math_html(figure.caption)}{note} ({links})</figcaption></figure>"
+        f"<figcaption><b>{escape(figure.title)}.</b> {math_html(figure.caption)} ({links})"
+        f"<p class=kind>{math_html(figure.details)}{note}</p></figcaption></figure>"
     )

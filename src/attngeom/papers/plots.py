@@ -36,9 +36,14 @@ LINES = (
 )
 AXES = ("x (coefficient of x₁₂ s u)", "y (coefficient of x₁₂ u²)", "w (minus that of x₁₁ u²)")
 Data = dict[str, Any]
+SAMPLE_BARS: tuple[Data, ...] = (
+    {"facecolor": LIGHT, "hatch": "////"},
+    {"facecolor": WARM, "hatch": ".."},
+    {"facecolor": MIDDLE},
+)
 GRID: Data = {"axis": "y", "color": "#dddddd", "linewidth": 0.6}
-Drawing = tuple[Canvas, str, str]
-"""A drawn figure, its title and its caption."""
+Drawing = tuple[Canvas, str, str, str]
+"""A drawn figure, its title, its caption in one sentence, and what is to be known besides."""
 
 
 def draw_figures(store: Store) -> list[Figure]:
@@ -53,7 +58,7 @@ def draw_figure(claim_id: str, data: Data, folder: Path) -> Figure:
     make_folder(target)
     parts = {}
     with matplotlib.rc_context(STYLE):
-        canvas, title, caption = DRAWINGS[claim_id](data)
+        canvas, title, caption, details = DRAWINGS[claim_id](data)
         for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
             stream = io.BytesIO()
             canvas.savefig(stream, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
@@ -64,34 +69,37 @@ def draw_figure(claim_id: str, data: Data, folder: Path) -> Figure:
         write_atomic(target / f"{claim_id}.{kind}", content)
     files = tuple(f"figures/{claim_id}.{kind}" for kind in parts | pages)
     width = int.from_bytes(parts["png"][16:20]) * 96 // STYLE["savefig.dpi"]  # of its header, as a browser counts
-    return Figure(claim_id, title, caption, parts["png"], files, note, width)
+    return Figure(claim_id, title, caption, details, parts["png"], files, note, width)
 
 
 def draw_samples(data: Data) -> Drawing:
     """[G] Section 1: shares of interpolating fits that are the true function, around the dimension."""
-    canvas = Canvas(figsize=(6.4, 4.4))
+    canvas = Canvas(figsize=(6.4, 3.8))
     axes = canvas.add_subplot()
     sizes = sorted({row["dimension"] for row in data["rows"]})
-    for size, mark, color, wide in zip(sizes, "os^", (DARK, MIDDLE, WARM), (9, 7, 5)):
-        rows = [row for row in data["rows"] if row["dimension"] == size]
-        offsets = [row["samples"] - size for row in rows]
-        shares = [100 * row["equal"] / max(row["interpolating"], 1) for row in rows]
-        label = f"D = {size}, {rows[0]['parameters']} parameters"
-        axes.plot(offsets, shares, mark, color=color, markersize=wide, label=label)
-        axes.plot(offsets, shares, color=color, linewidth=1, zorder=0)
-    axes.set_xticks([-1, 0, 1], ["D − 1", "D", "D + 1"])
-    axes.set(xlabel="number of scalar samples", ylabel="interpolating fits that are the truth, %", ylim=(-6, 106))
+    for place, size in enumerate(sizes):
+        rows = sorted((row for row in data["rows"] if row["dimension"] == size), key=lambda row: row["samples"])
+        for offset, (row, look) in enumerate(zip(rows, SAMPLE_BARS), -1):
+            share = 100 * row["equal"] / max(row["interpolating"], 1)
+            label = f"{'D' if not offset else f'D {offset:+d}'.replace('-1', '− 1').replace('+1', '+ 1')} samples"
+            axes.bar(place + 0.27 * offset, share, 0.25, edgecolor=DARK, label=None if place else label, **look)
+            axes.text(place + 0.27 * offset, share + 2, f"{share:.0f} %", ha="center", fontsize=9)
+    names = [(size, next(row["parameters"] for row in data["rows"] if row["dimension"] == size)) for size in sizes]
+    axes.set_xticks(range(len(sizes)), [f"D = {size}\n{count} parameters" for size, count in names])
+    axes.set(ylabel="interpolating fits\nthat are the truth, %", ylim=(0, 112), xlim=(-0.6, len(sizes) - 0.4))
     axes.grid(**GRID)
-    axes.legend(loc="upper left")
+    axes.set_axisbelow(True)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     counts = "; ".join(
-        f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']} interpolating fits"
+        f"D = {row['dimension']}, N = {row['samples']}: {row['equal']} of {row['interpolating']}"
         for row in data["rows"]
     )
-    caption = (
-        "One more sample than the dimension determines the function, whatever the number of parameters; one less never"
-        f" does (Theorem N). {data['rows'][0]['fits']} fits for each point; fits that are the truth: {counts}."
+    caption = "One sample more than the dimension D determines the function; one less never does."
+    details = (
+        f"Theorem N (docs/theorems/training.md), whatever the number of parameters. {data['rows'][0]['fits']} fits for"
+        f" each number N of samples; interpolating fits that are the truth: {counts}."
     )
-    return canvas, "The sample threshold", caption
+    return canvas, "The sample threshold", caption, details
 
 
 def draw_umbrella(data: Data) -> Drawing:
@@ -121,11 +129,12 @@ def draw_umbrella(data: Data) -> Drawing:
         *axes.get_legend_handles_labels()[0],
     ]
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 1.12), fontsize=9)
-    caption = (
+    caption = "A slice of the functions of one layer: the surface y² = w x², which crosses itself."
+    details = (
         f"The affine slice {data['slice']}, of the functions of one layer with d = t = a = 2, d' = 1. The variety cuts"
         " it in the surface y² = w x²; layers give the points (x, b x, b²)."
     )
-    return canvas, "[G] Figure 1, recomputed", caption
+    return canvas, "[G] Figure 1, recomputed", caption, details
 
 
 def _interactive_umbrella(data: Data) -> tuple[str | None, str | None]:
@@ -192,11 +201,12 @@ def draw_words(data: Data) -> Drawing:
         Patch(facecolor="white", edgecolor=MIDDLE, hatch="////", label="$M_i^\\top$"),
     ]
     panels[0].legend(handles=handles, loc="upper right", ncols=2, bbox_to_anchor=(1, 1.5))
-    caption = (
-        "The word of Equation 12: φ(X) = L X times the product of the letters Xᵀ M X. The last letter is M₁; the others"
-        " follow the base-3 digits of their place. In the last panel the unlabelled bars are M₁ and its transpose."
+    caption = "The word of Equation 12 for one to four layers, built of blocks that are their mirror images."
+    details = (
+        "φ(X) = L X times the product of the letters Xᵀ M X. The last letter is M₁; the others follow the base-3 digits"
+        " of their place. In the last panel the unlabelled bars are M₁ and its transpose."
     )
-    return canvas, "[G] Figure 2, recomputed", caption
+    return canvas, "[G] Figure 2, recomputed", caption, details
 
 
 def draw_dimensions(data: Data) -> Drawing:
@@ -218,12 +228,12 @@ def draw_dimensions(data: Data) -> Drawing:
         axes.grid(**GRID)
     panels[0].set_ylabel("dimension")
     panels[0].legend(loc="upper left", fontsize=10)
-    caption = (
-        "Dimension of the set of functions for l = 2, t = 3, a = 2, all widths δ. Circles: the numerical rank of the"
-        f" Jacobian at {data['samples']} random inputs; crosses: proven values; triangles: the same rank in single"
-        " precision (shifted to the right), which can fall short."
+    caption = "Dimension of the set of functions for l = 2, t = 3, a = 2, all widths δ."
+    details = (
+        f"Circles: the numerical rank of the Jacobian at {data['samples']} random inputs; crosses: proven values;"
+        " triangles: the same rank in single precision (shifted to the right), which can fall short."
     )
-    return canvas, "[G] Figure 3, recomputed", caption
+    return canvas, "[G] Figure 3, recomputed", caption, details
 
 
 def draw_quartic(data: Data) -> Drawing:
@@ -242,8 +252,9 @@ def draw_quartic(data: Data) -> Drawing:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
     names = ("y₁₁₁", "y₁₂₁", "y₂₂₁", "y₁₁₂", "y₁₂₂", "y₂₂₂")
     plane = ", ".join(f"{name} = {_affine(c)}" for name, c in zip(names, data["plane"]))
-    caption = f"The quartic D₂₀ D₀₂ − D₁₁² of d = t = 2 on the plane {plane}. It is negative in the shaded part."
-    return canvas, "[I] Figure 1, recomputed", caption
+    caption = "A plane section of the quartic invariant of d = t = 2, with points that come from weights."
+    details = f"The quartic D₂₀ D₀₂ − D₁₁² on the plane {plane}. It is negative in the shaded part."
+    return canvas, "[I] Figure 1, recomputed", caption, details
 
 
 def _affine(c: list[int]) -> str:

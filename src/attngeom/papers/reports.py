@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
@@ -15,6 +18,8 @@ from attngeom.papers.records import FLAWS
 from attngeom.version import __version__, library_versions
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "matplotlib", "plotly")
+PAGES = re.compile(r"\bdocs/([a-z0-9/-]+)\.md")
+"""A page of the documentation, as texts name it."""
 MARKS = {
     "proven": "✓",
     "confirmed in all degrees": "✓",
@@ -31,12 +36,13 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn figure: the PNG as bytes, names of the files beside the report, a note if something is missing, its width
-    on a page."""
+    """A drawn figure: caption and details, the PNG as bytes, names of the files beside the report, a note if something
+    is missing, its width on a page."""
 
     id: str
     title: str
     caption: str
+    details: str
     png: bytes
     files: tuple[str, ...]
     note: str | None = None
@@ -70,9 +76,26 @@ def write_report(report: Report, folder: str | Path) -> tuple[Path, Path]:
     from attngeom.papers.page import to_html
 
     page, text = Path(folder) / "report.html", Path(folder) / "report.md"
-    write_atomic(page, to_html(report))
-    write_atomic(text, to_markdown(report))
+    link = find_pages(Path(folder))
+    write_atomic(page, PAGES.sub(lambda found: f"<a href='{link(found)}'>{found[0]}</a>", to_html(report)))
+    write_atomic(text, PAGES.sub(lambda found: f"[{found[0]}]({link(found)})", to_markdown(report)))
     return page, text
+
+
+def find_pages(folder: Path) -> Callable[[re.Match[str]], str]:
+    """Where a page of the documentation is from a folder: on the built site, else as its text, of the working copy.
+
+    A package that was installed has no pages beside it: their addresses are those of the repository's files.
+    """
+    root = Path(__file__).parents[3]
+    site = root / "build" / "site"
+
+    def link(found: re.Match[str]) -> str:
+        built, text = site / f"{found[1]}.html", root / found[0]
+        target = next((path for path in (built, text) if path.is_file()), None)
+        return found[0] if target is None else quote(Path(os.path.relpath(target, folder)).as_posix())
+
+    return link
 
 
 def summary_rows(report: Report) -> list[tuple[str, dict[str, int]]]:
@@ -161,7 +184,8 @@ def to_markdown(report: Report) -> str:
     for figure in report.figures:
         name = next(name for name in figure.files if name.endswith(".png"))
         note = f" {figure.note}" if figure.note else ""
-        lines += [f"![{figure.title}]({name})", "", f"**{figure.title}.** {figure.caption}{note}", ""]
+        lines += [f"![{figure.title}]({name})", "", f"**{figure.title}.** {figure.caption}", ""]
+        lines += [f"{figure.details}{note}", ""]
     lines += ["## Details", ""]
     for record in report.records:
         lines += [f"### [{record.paper}] {record.place}: {record.label}", "", f"> {record.statement}", ""]
