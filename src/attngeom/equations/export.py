@@ -8,6 +8,7 @@ from itertools import chain, islice
 from flint import fmpq
 
 from attngeom.equations.family import Family, Invariant, without_unused
+from attngeom.equations.ideal.export import describe_ideal, expected_invariants
 from attngeom.equations.points import Points, generic_point
 from attngeom.equations.systems import SYSTEMS, System
 from attngeom.equations.variety import Variety
@@ -84,7 +85,8 @@ def _as_program(members: Iterable[Invariant], variety: Variety, system: System) 
     tokens = "t ≥ 2" if variety.tokens is None else f"t = {variety.tokens}"
     rest = f"d_out = {variety.d_out}, targets = {variety.num_targets}"
     title = f"invariants of one attention layer: d = {variety.d}, a = {variety.a}, {tokens}, {rest}"
-    return system.program(title, variables, generators, parametrization)
+    remarks = describe_ideal(variety, expected_invariants(variety))
+    return system.program(title, variables, generators, parametrization, remarks)
 
 
 def _by_index(name: str) -> tuple[str, tuple[int, ...]]:

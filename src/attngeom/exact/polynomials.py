@@ -86,6 +86,22 @@ class Polynomial:
         """A JSON object: {"variables": [...], "terms": [[[exponents], "p/q"], ...]}."""
         return {"variables": list(self.variables), "terms": [[list(e), str(c)] for e, c in self.terms]}
 
+    def to_sympy(self) -> Any:
+        """The expression of SymPy, with exact coefficients and one symbol for each variable.
+
+        >>> Polynomial.from_terms(("x_0", "y"), {(2, 1): 3, (0, 0): "-1/2"}).to_sympy()
+        3*x_0**2*y - 1/2
+        """
+        import sympy
+
+        symbols = [sympy.Symbol(name) for name in self.variables]
+        return sympy.Add(
+            *(
+                sympy.Rational(int(c.p), int(c.q)) * sympy.Mul(*(x**e for x, e in zip(symbols, exponents) if e))
+                for exponents, c in self.terms
+            )
+        )
+
     def __str__(self) -> str:
         return format_terms(self, lambda name: name)
 

@@ -1,6 +1,7 @@
 """Explicit generators: integral, verified, as many as they should be, and readable by other systems."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -8,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import sympy
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import implicitize
@@ -141,7 +143,8 @@ def test_macaulay2_finds_the_same_variety_from_our_generators(a: int) -> None:
     model = Variety(3, a)
     text = to_program(model, vectors_of(model), SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "print dim I; print degree I; scan(1..7, n -> print hilbertFunction(n, R/I));")
-    assert list(map(int, out)) == [
+    assert out[:3] == ["true"] * 3
+    assert list(map(int, out[3:])) == [
         cone_dimension(3, a, 3),
         variety_degree(3, a, 3),
         *[hilbert_function(3, a, 3, n) for n in range(1, 8)],
@@ -180,7 +183,44 @@ def test_singular_reads_our_generators(tmp_path) -> None:
     write_generators(tmp_path / "g.sing", model, vectors_of(model))
     script = f'< "{tmp_path / "g.sing"}"; I = std(I); print(dim(I)); print(mult(I)); quit;'
     result = subprocess.run(["Singular", "-q"], input=script, capture_output=True, text=True)
-    assert result.stdout.split() == [str(cone_dimension(3, 3, 3)), str(variety_degree(3, 3, 3))]
+    assert result.stdout.split() == ["1", "1", "1", str(cone_dimension(3, 3, 3)), str(variety_degree(3, 3, 3))]
+
+
+@needs_macaulay2
+def test_a_wrong_generator_is_noticed_by_the_program_itself() -> None:
+    """One sign changed: phi does not kill it. One generator left out: the dimension or the degree differs."""
+    model = Variety(2, 2)
+    text = to_program(model, vectors_of(model), SYSTEMS["m2"])
+    assert run_macaulay2(text) == ["true"] * 3
+    start = text.index("ideal(") + 6
+    wrong = text[:start] + text[start:].replace("-", "+", 1)
+    assert run_macaulay2(wrong)[0] == "false"
+    none = text[:start] + "0_R" + text[text.index(");", start) :]
+    assert run_macaulay2(none) == ["true", "false", "false"]
+
+
+SHAPES = [
+    Variety(2, 1), Variety(3, 2, targets=2), Variety(2, 2, d_out=2), Variety(2, 1, tokens=2),
+    Variety(2, 1, heads=2, d_out=2, value_width=1), Variety(2, 2, tokens=2, d_out=2, residual=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", SHAPES, ids=str)
+def test_the_ring_map_of_a_program_kills_its_generators(model: Variety) -> None:
+    """By SymPy, for OSCAR and Sage, whose programs nothing here can run; powers are written as powers."""
+    vectors = implicitize(model, 3, families=False, vectors=True).vectors
+    text = to_program(model, vectors, SYSTEMS["sage"])
+    names = re.search(r'R = PolynomialRing\(QQ, "(.*?)"\)', text)
+    images = re.search(r"phi = R.hom\(\[(.*)\], S\)", text)
+    assert names is not None and images is not None
+    substitution = dict(zip(names[1].split(", "), map(sympy.sympify, images[1].replace("^", "**").split(", "))))
+    body = text[text.index("I = R.ideal([") + 13 : text.index("])\n")]
+    generators = [line.strip().rstrip(",") for line in body.splitlines() if line.strip()]
+    assert generators != ["R(0)"]
+    for generator in generators[:12]:
+        assert not re.search(r"\b(\w+)\*\1\b", generator)
+        found = sympy.sympify(generator.replace("^", "**")).subs(substitution, simultaneous=True)
+        assert sympy.expand(found) == 0
 
 
 @needs_macaulay2
@@ -189,4 +229,4 @@ def test_macaulay2_finds_the_regularity_that_bounds_the_generators() -> None:
     model = Variety(3, 3, targets=2)
     text = to_program(model, vectors_of(model), SYSTEMS["m2"]).replace("QQ[", "ZZ/32003[")
     out = run_macaulay2(text + "C = res I; print regularity(R^1/I); print length C; print degrees C_7;")
-    assert out == ["5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6
+    assert out == ["true", "true", "true", "5", "7", "{{12}}"] and last_degree(3, 2, 2) == 6

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.equations.family import without_unused
 from attngeom.equations.points import generic_cross, random_cross, single_coordinates
 from attngeom.equations.variety import Variety, coordinate_name
 from attngeom.errors import InputError, SizeError
@@ -20,6 +21,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, Domain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.partitions import Weight
+from attngeom.exact.polynomials import Polynomial
 
 Label = tuple[tuple[int, ...], ...]
 
@@ -152,6 +154,15 @@ class Coordinates:
         cross, ring = generic_cross(self.variety)
         values = list(self._in_order(cross, ring)[0])
         return [*values, ring.variable("u_0_0")] if self.variety.residual else values
+
+    def parametrization(self) -> tuple[tuple[str, ...], list[Polynomial]]:
+        """The names of the generic weights, and every coordinate as a polynomial in them.
+
+        >>> Coordinates(Variety(1, 1, targets=1)).parametrization()
+        (('V_0_0', 'A_0_0'), [Polynomial('V_0_0*A_0_0')])
+        """
+        _, ring = generic_cross(self.variety)
+        return ring.variables, [without_unused(f) for f in self.generic()]
 
     def _in_order(self, cross: Array, domain: Domain) -> Array:
         """The coordinates (count, number) of points whose first cross-column coordinates are given, without u."""

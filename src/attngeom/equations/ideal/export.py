@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from attngeom.equations.ideal.coordinates import coordinates
+from attngeom.equations.ideal.formulas import generator_shapes, variety_degree
 from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion, ModuleSpace, write_terms
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import monomial_table
@@ -41,18 +43,67 @@ def module_spaces(
 
 def format_polynomials(space: ModuleSpace, names: Sequence[str]) -> Iterator[str]:
     """The polynomials of one weight as text, in the names given."""
-    words = np.array(["*".join([names[i] for i in factors]) for factors in space.factors.tolist()], dtype=object)
+    words = np.array([_power_product(factors, names) for factors in space.factors.tolist()], dtype=object)
     for row in space.coefficients:
         places = np.flatnonzero(row)
         yield write_terms(row[places].tolist(), words[places]).replace(" ", "")
 
 
+def _power_product(factors: Sequence[int], names: Sequence[str]) -> str:
+    """A monomial from its factors.
+
+    >>> _power_product([0, 2, 0], ["x", "y", "z"])
+    'x^2*z'
+    """
+    powers = Counter(factors).items()
+    return "*".join([names[i] if e == 1 else f"{names[i]}^{e}" for i, e in powers])
+
+
+def expected_invariants(variety: Variety) -> tuple[int, int | None] | None:
+    """The dimension of the affine cone and the degree, where there is a formula: one head, two tokens or more.
+
+    Pairs (A, V) of bounded ranks up to one scale; the degree is that of one row.
+
+    >>> expected_invariants(Variety(3, 2)), expected_invariants(Variety(3, 2, d_out=2))
+    ((10, 108), (13, None))
+    """
+    if not variety.is_plain or not variety.has_cross:
+        return None
+    rank, value, d, m = variety.rank_bound, variety.value_rank, variety.d, variety.num_targets
+    dimension = rank * (d + m - rank) + value * (d + variety.d_out - value) - 1
+    one_row = variety.d_out == 1 and variety.tokens is None
+    return dimension, variety_degree(d, variety.a, m) if one_row else None
+
+
+def is_complete(variety: Variety, vectors: Sequence[HighestWeightVector]) -> bool:
+    """Whether these are all minimal generators, by the list of Theorem 6 (one row, cross-column coordinates)."""
+    if not variety.is_plain or variety.d_out > 1 or variety.tokens is not None:
+        return False
+    strip = [(v.degree, *(tuple(x for x in shape if x) for shape in v.shapes)) for v in vectors]
+    every = generator_shapes(variety.d, variety.a, variety.num_targets)
+    return sorted(strip) == sorted((n, tuple(x for x in lam if x), tuple(x for x in mu if x)) for n, lam, mu in every)
+
+
+def describe_ideal(variety: Variety, expected: tuple[int, int | None] | None) -> list[str]:
+    """The convention of the coordinates, and what is expected of the variety, in words."""
+    lines = [
+        "y_(k,l,m): coefficient of x_k1 x_l1 x_m0, s_(k,l,m): of x_k0 x_l0 x_m0, divided by the number of orders",
+        "phi: the coefficients of V X X^T A X, A = K^T Q and V = O W where ranks are bounded",
+    ]
+    if expected is not None:
+        degree = "" if expected[1] is None else f", degree {expected[1]}"
+        lines.append(f"the variety: affine cone of dimension {expected[0]}{degree}")
+    return lines
+
+
 def to_program(variety: Variety, vectors: Sequence[HighestWeightVector], system: System, whole: bool = True) -> str:
-    """A program for a computer algebra system that defines the ring and the ideal I of the generators.
+    """A program for a computer algebra system: the ideal I of the generators, and phi, the coefficients of a layer.
+
+    It prints whether phi kills I and, for complete lists, whether I has the dimension and the degree of the variety.
 
     >>> from attngeom.equations.ideal.generators import highest_weight_vectors
     >>> vectors = highest_weight_vectors(Variety(2, 1), 2, ((3, 1), (1, 1)), 1)
-    >>> to_program(Variety(2, 1), vectors, SYSTEMS["m2"], whole=False).splitlines()[-2]
+    >>> to_program(Variety(2, 1), vectors, SYSTEMS["m2"], whole=False).splitlines()[6]
     '  y_(0,0,0)*y_(0,1,1)-y_(0,0,1)*y_(0,1,0)'
     """
     names = coordinates(variety).names
@@ -61,7 +112,16 @@ def to_program(variety: Variety, vectors: Sequence[HighestWeightVector], system:
         (text, "") for _, space in module_spaces(variety, vectors, whole) for text in format_polynomials(space, written)
     ]
     sizes = ", ".join(f"{key} = {value}" for key, value in variety.describe().items() if value not in (None, False))
-    lines = system.program(f"minimal generators, {variety.model}: {sizes}", names, generators)
+    weights, images = coordinates(variety).parametrization()
+    expected = expected_invariants(variety)
+    lines = system.program(
+        f"minimal generators, {variety.model}: {sizes}",
+        names,
+        generators,
+        (weights, images),
+        describe_ideal(variety, expected),
+        expected if whole and is_complete(variety, vectors) else None,
+    )
     return "".join(f"{line}\n" for line in lines)
 
 
