@@ -17,6 +17,7 @@ LAYERS = [
     {"processes", "streams"},
     {"drawing"},
     {"exact"},
+    {"groups"},
     {"programs"},
     {"network"},
     {"layer"},

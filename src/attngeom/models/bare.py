@@ -12,10 +12,10 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups.pivots import pivot_signs
 from attngeom.models.affine import Affine
 from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.layer import LayerWeights
-from attngeom.models.pivots import pivot_signs
 from attngeom.models.readers import map_attention
 from attngeom.models.specification import TransformerSpec
 

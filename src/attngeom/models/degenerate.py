@@ -15,6 +15,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
+from attngeom.models.misfits import PREFIXES
 from attngeom.models.recovery import Recovered
 
 TINY = 1e-10
@@ -27,12 +28,11 @@ def hidden_parts(target: LayerWeights, found: Recovered) -> Hidden:
     """What is not determined in the target or in the layer that was moved onto it."""
     hidden: Hidden = {}
     for layer in (target, found.aligned):
-        _add_attention(hidden, "", layer.attention)
-        if layer.cross is not None:
-            _add_attention(hidden, "cross.", layer.cross)
+        for place, weights in layer.attentions.items():
+            _add_attention(hidden, PREFIXES[place], weights)
         if isinstance(layer.mlp, MLPWeights):
             lost = _lost_units(layer.mlp)
-            places = np.flatnonzero(lost if layer is target else lost[found.units[-1].order])
+            places = np.flatnonzero(lost if layer is target else lost[found.units["mlp"].order])
             for part in ("gate", "gate_bias", "up", "up_bias", "down"):
                 hidden.setdefault(part, set()).update(int(unit) for unit in places)
     return hidden

@@ -14,7 +14,6 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import head_features
 from attngeom.models.model import Model
@@ -279,7 +278,7 @@ def _clamp_findings(block: TransformerBlock) -> list[Remark]:
 
 def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) -> list[Remark]:
     found = []
-    for name in input_norms(block):
+    for name in block.input_norms:
         zeros = int((stored.norms[name].gain == 0).sum())
         if zeros:
             text = f"{zeros} gains are zero: those columns of all readers are invisible"

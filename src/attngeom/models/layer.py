@@ -137,6 +137,30 @@ class LayerWeights:
     def with_(self, **changes: Any) -> LayerWeights:
         return replace(self, **changes)
 
+    @property
+    def attentions(self) -> dict[str, AttentionWeights]:
+        """The attentions by the names of their fields, in the order of the computation."""
+        both = {"attention": self.attention, "cross": self.cross}
+        return {name: weights for name, weights in both.items() if weights is not None}
+
+    @property
+    def hidden(self) -> dict[str, MLPWeights]:
+        """The maps with hidden units by name: ``mlp``, or ``experts.0``, ``experts.1``, …, ``shared``."""
+        if isinstance(self.mlp, MLPWeights):
+            return {"mlp": self.mlp}
+        experts = {f"experts.{number}": expert for number, expert in enumerate(self.mlp.experts)}
+        return experts if self.mlp.shared is None else {**experts, "shared": self.mlp.shared}
+
+    def with_hidden(self, name: str, weights: MLPWeights) -> LayerWeights:
+        """The layer with another map of that name."""
+        if isinstance(self.mlp, MLPWeights):
+            return self.with_(mlp=weights)
+        if name == "shared":
+            return self.with_(mlp=self.mlp.with_(shared=weights))
+        experts = list(self.mlp.experts)
+        experts[int(name.removeprefix("experts."))] = weights
+        return self.with_(mlp=self.mlp.with_(experts=tuple(experts)))
+
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:
     """Every array of a layer by a dotted name, for comparison and for tests."""

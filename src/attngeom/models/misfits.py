@@ -8,7 +8,6 @@ digits by folding (cancellation of mean directions and of constants).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,12 +16,11 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine, row_blocks
-from attngeom.models.folding import input_norms
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
-from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput, Units
+from attngeom.models.symmetry import LinearFactor, Move, QueryKey, Units, ValueOutput
 
 FLOOR = 1e-12
 """In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
@@ -35,7 +33,9 @@ MARGIN = 1.6
 
 SAME, OUTLIER = 3.0, 1.4
 """Up to so many times the expected misfit two tensors agree; a head, whose misfit is a mean of many, up to fewer."""
-HEADS = frozenset(f"{prefix}{part}" for prefix in ("", "cross.") for part in ("query", "key", "value", "output"))
+PREFIXES = {"attention": "", "cross": "cross."}
+"""What the names of parts of an attention begin with."""
+HEADS = frozenset(f"{prefix}{part}" for prefix in PREFIXES.values() for part in ("query", "key", "value", "output"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +105,12 @@ def layer_misfits(
             result.append(Misfits(part=part, values=values, expected=limits * max(unit, FLOOR)))
 
     other = found.aligned
-    _add_attention(add, "", target.attention, other.attention, _growth("attention", target.attention, found, noise))
-    if target.cross is not None and other.cross is not None:
-        growth = _growth("cross", target.cross, found, noise)
-        _add_attention(add, "cross.", target.cross, other.cross, growth)
-    _add_mlp(add, target.mlp, other.mlp, found.units)
+    for place, weights in target.attentions.items():
+        growth = _growth(place, weights, found, noise)
+        _add_attention(add, PREFIXES[place], weights, other.attentions[place], growth)
+    _add_experts(add, target.mlp, other.mlp)
+    for place, mlp in target.hidden.items():
+        _add_units(add, "" if place == "mlp" else f"{place}.", mlp, other.hidden[place], found.units[place])
     for name, norm in target.norms.items():
         _add_norm(add, name, norm, other.norms[name])
     return result
@@ -121,16 +122,20 @@ def _add_norm(add: Add, name: str, norm: NormWeights, other: NormWeights) -> Non
         add(f"norm bias {name}", _whole(norm.bias, other.bias))
 
 
-def _growth(which: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
+def _growth(place: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
     """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
-    prefix = "" if which == "attention" else "cross."
-    groups = target.groups
-    plain, matrices = ((np.tile(np.eye(w.weight.shape[1]), (groups, 1, 1)),) * 2 for w in (target.key, target.value))
-    for part in found.symmetry:
-        if isinstance(part, GroupedQueryKey) and part.which == which and part.plain.size:
-            plain = part.plain, part.back
-        elif isinstance(part, GroupedValueOutput) and part.which == which:
-            matrices = part.matrices, part.back
+    prefix, groups = PREFIXES[place], target.groups
+    linear = [part for part in found.symmetry if isinstance(part, Move) and part.factor.place == place]
+    moves = {type(part.factor): part for part in linear}
+
+    def elements(sort: type[LinearFactor], like: Affine) -> tuple[Array, Array]:
+        """The matrices by which a factor aligned the rows, and their inverses."""
+        if sort in moves:
+            return moves[sort].element, moves[sort].back
+        still = np.tile(np.eye(like.weight.shape[1]), (groups, 1, 1))
+        return still, still
+
+    plain, matrices = elements(QueryKey, target.key), elements(ValueOutput, target.value)
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
     grams = target.grams
@@ -276,22 +281,14 @@ def _bias_side(a: AttentionWeights, b: AttentionWeights, side: str) -> Array:
     return _shared(left, right)
 
 
-def _add_mlp(
-    add: Add, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights, units: Mapping[int, Units]
-) -> None:
-    if isinstance(a, MLPWeights):
-        assert isinstance(b, MLPWeights)
-        return _add_units(add, "", a, b, units[-1])
-    assert isinstance(b, ExpertsWeights)
+def _add_experts(add: Add, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:
+    """Misfits of what chooses experts, if there are any."""
+    if isinstance(a, MLPWeights) or isinstance(b, MLPWeights):
+        return
     add("router", relative(a.router.weight, b.router.weight))
     add("router_bias", _shared(a.router.bias[:, None], b.router.bias[:, None]))
     if a.correction is not None and b.correction is not None:
         add("correction", _whole(a.correction, b.correction))
-    for e, (one, other) in enumerate(zip(a.experts, b.experts)):
-        _add_units(add, f"experts.{e}.", one, other, units[e])
-    if a.shared is not None and b.shared is not None:
-        _add_units(add, "shared.", a.shared, b.shared, units[-2])
-    return None
 
 
 def _add_units(add: Add, prefix: str, a: MLPWeights, b: MLPWeights, units: Units) -> None:
@@ -316,8 +313,8 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
 
     after: dict[str, Affine] = {}
     constants: dict[str, Array] = {}
-    for name, norm in input_norms(block).items():
-        prefix = "cross." if name.startswith("cross") else ""
+    for name, norm in block.input_norms.items():
+        prefix = PREFIXES.get(name.removesuffix(".input"), "")
         weights = stored.norms[name]
 
         def keep(reader: str, affine: Affine, prefix: str = prefix) -> Affine:
@@ -344,9 +341,8 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
 
         map_readers(block, folded, name, keep)
         map_readers(block, stored, name, measure)
-    for prefix, before, left in (("", stored.attention, folded.attention), ("cross.", stored.cross, folded.cross)):
-        if before is None or left is None:
-            continue
+    for place, before in stored.attentions.items():
+        prefix, left = PREFIXES[place], folded.attentions[place]
         spread = constants.get(prefix, np.abs(before.value.bias))
         sizes = np.repeat(_norms(spread), before.heads // before.groups) * _norms(before.output)
         total = float(np.hypot(np.linalg.norm(sizes), np.linalg.norm(before.output_bias)))
@@ -380,6 +376,3 @@ def _summed(affine: Affine, shift: Array) -> Array:
 
 def _size(array: Array) -> float:
     return float(np.linalg.norm(array.ravel(order="K")))
-
-
-__all__ = ["FLOOR", "HEADS", "OUTLIER", "SAME", "Misfit", "Misfits", "folding_noise", "layer_misfits", "relative"]

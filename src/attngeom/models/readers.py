@@ -74,6 +74,18 @@ def map_readers(block: TransformerBlock, layer: LayerWeights, norm: str, change:
     return layer.with_(mlp=map_mlp(layer.mlp, change)) if block.shared_norm else layer
 
 
+def readers_of(block: TransformerBlock, layer: LayerWeights, norm: str) -> list[tuple[str, Affine]]:
+    """The maps that read a norm, with their names; experts have the same ones."""
+    readers: list[tuple[str, Affine]] = []
+
+    def note(name: str, affine: Affine) -> Affine:
+        readers.append((name, affine))
+        return affine
+
+    map_readers(block, layer, norm, note)
+    return readers
+
+
 def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
     """Whether the file has a place for the bias of a reader of the norm."""
     if reader in ("gate", "up", "router", "down"):

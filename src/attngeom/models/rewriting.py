@@ -15,10 +15,11 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups import fix_pair
 from attngeom.models.affine import Affine
 from attngeom.models.even_rows import even_rows
 from attngeom.models.folding import express
-from attngeom.models.gauges import DEFAULT, Gauge, canonical, turn
+from attngeom.models.gauges import DEFAULT, Gauge, canonical
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
@@ -177,7 +178,7 @@ class Canonical(Rewrite):
         return {**_turned_tables(self.model, self.view), **_plain_final(self.model, self.view)}
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
-        return lapack.lstsq(table, turn(table.T, maps, self.gauge)[0].T)
+        return lapack.lstsq(table, fix_pair(table.T, maps, self.gauge)[0].T)
 
 
 def canonicalize(model: Model, gauge: Gauge = DEFAULT, scope: str = "layer") -> Canonical:

@@ -81,6 +81,26 @@ class TransformerBlock(Checked):
     def norms(self) -> tuple[Norms, ...]:
         return self.attention_norms, self.cross_norms, self.mlp_norms
 
+    @property
+    def attentions(self) -> dict[str, GroupedAttention]:
+        """The attentions by the names of their fields, in the order of the computation."""
+        both = {"attention": self.attention, "cross": self.cross}
+        return {name: own for name, own in both.items() if own is not None}
+
+    @property
+    def hidden(self) -> dict[str, MLP]:
+        """The maps with hidden units by name: ``mlp``, or ``experts.0``, ``experts.1``, …, ``shared``."""
+        if not isinstance(self.mlp, Experts):
+            return {} if self.mlp is None else {"mlp": self.mlp}
+        experts = {f"experts.{number}": self.mlp.expert for number in range(self.mlp.count)}
+        return experts if self.mlp.shared is None else {**experts, "shared": self.mlp.shared}
+
+    @property
+    def input_norms(self) -> dict[str, Norm]:
+        """The norms at the inputs of the sublayers that exist, by their names in a layer."""
+        norms = zip(("attention", "cross", "mlp"), self.norms)
+        return {f"{name}.input": own.input for name, own in norms if own.input is not None}
+
     def parameters(self, width: int, source: int) -> int:
         """Number of weights; ``source`` is the width of the stream that cross-attention reads."""
         norms = sum(norms.parameters(width) for norms in self.norms)

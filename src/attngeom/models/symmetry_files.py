@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from safetensors.numpy import save
 
@@ -19,13 +17,12 @@ def symmetry_bytes(found: ModelComparison) -> bytes:
     tensors: dict[str, np.ndarray] = {}
     for layer, symmetry in enumerate(found.symmetry):
         for number, part in enumerate(symmetry):
-            name = f"layers.{layer}.{number}.{type(part).__name__}"
-            for item in fields(part):  # type: ignore[arg-type]  # every part is a dataclass
-                value = getattr(part, item.name)
-                if isinstance(value, np.ndarray) and np.iscomplexobj(value):
-                    tensors[f"{name}.{item.name}.real"] = np.ascontiguousarray(value.real)
-                    tensors[f"{name}.{item.name}.imag"] = np.ascontiguousarray(value.imag)
-                elif isinstance(value, np.ndarray):
-                    tensors[f"{name}.{item.name}"] = np.ascontiguousarray(value)
+            name = f"layers.{layer}.{number}.{part.name}"
+            for field, value in part.arrays().items():
+                if np.iscomplexobj(value):
+                    tensors[f"{name}.{field}.real"] = np.ascontiguousarray(value.real)
+                    tensors[f"{name}.{field}.imag"] = np.ascontiguousarray(value.imag)
+                else:
+                    tensors[f"{name}.{field}"] = np.ascontiguousarray(value)
     summary = {"same_function": found.same_function, "level": found.level, "reason": found.reason}
     return bytes(save(tensors, metadata={"attngeom": to_json(summary)}))

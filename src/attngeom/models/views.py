@@ -15,13 +15,14 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.bare import BareTables, settle
-from attngeom.models.folding import fold, reader_change
+from attngeom.models.folding import fold
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
 from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mlp
 from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
+from attngeom.models.symmetry.norms import reader_change
 
 Turns = Mapping[str, Array]
 """Name of a stack → R of the change x' = R x of its residual stream."""

@@ -1,37 +1,52 @@
-"""Symmetries of a layer: elementary parts, each with its action and its inverse; a symmetry is a sequence of parts.
+"""Symmetries of a layer: the factors of the group of its block, and moves, each with its action and its inverse.
 
-Every part leaves the function of the layer unchanged for every input, by the lemmas of docs/theorems/models.md. A part
+Every move leaves the function of the layer unchanged for every input, by the lemmas of docs/theorems/models.md. It
 acts on `LayerWeights` as they are stored, not only on folded ones. `compose` is concatenation, `inverse` reverses.
 """
 
 from __future__ import annotations
 
-from attngeom.models.symmetry.attention import GroupedHeadOrder, GroupedQueryKey, GroupedValueOutput
-from attngeom.models.symmetry.normalised import HeadMeans, LatentTurn, QKNormTurn, centred_turn, head_means
-from attngeom.models.symmetry.norms import ConstantShift, MeanShift, NormMove, OutputSigns, StreamShift
-from attngeom.models.symmetry.part import Part, Symmetry, Which, act, compose, inverse
-from attngeom.models.symmetry.units import ExpertOrder, Units
+from collections.abc import Sequence
+
+from attngeom.models.layer import LayerWeights
+from attngeom.models.specification import TransformerBlock
+from attngeom.models.symmetry.attention import GroupedHeadOrder, QueryKey, RotaryScales, ValueOutput
+from attngeom.models.symmetry.block import factors
+from attngeom.models.symmetry.factor import Factor, LinearFactor, Move, Part
+from attngeom.models.symmetry.units import Units
+
+Symmetry = tuple[Part, ...]
+
+
+def act(block: TransformerBlock, layer: LayerWeights, symmetry: Sequence[Part]) -> LayerWeights:
+    """The layer moved by the parts, first to last."""
+    for part in symmetry:
+        layer = part.act(block, layer)
+    return layer
+
+
+def compose(first: Sequence[Part], second: Sequence[Part]) -> Symmetry:
+    """First, then second."""
+    return (*first, *second)
+
+
+def inverse(symmetry: Sequence[Part]) -> Symmetry:
+    return tuple(part.inverse() for part in reversed(symmetry))
+
 
 __all__ = [
-    "ConstantShift",
-    "ExpertOrder",
+    "Factor",
     "GroupedHeadOrder",
-    "GroupedQueryKey",
-    "GroupedValueOutput",
-    "HeadMeans",
-    "LatentTurn",
-    "MeanShift",
-    "NormMove",
-    "OutputSigns",
+    "LinearFactor",
+    "Move",
     "Part",
-    "QKNormTurn",
-    "StreamShift",
+    "QueryKey",
+    "RotaryScales",
     "Symmetry",
     "Units",
-    "Which",
+    "ValueOutput",
     "act",
-    "centred_turn",
     "compose",
-    "head_means",
+    "factors",
     "inverse",
 ]

@@ -1,83 +1,68 @@
-"""Parts of attention without norms: queries with keys, values with outputs, the order of heads."""
+"""Factors of attention without norms: queries with keys, rotated pairs, values with outputs, the order of heads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Sampler
 from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.matching import match_heads
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.part import Which, on_attention
+from attngeom.models.symmetry.factor import AttentionFactor, ColumnSlot, LinearFactor, Move, Part, Slot
+
+
+@dataclass(frozen=True)
+class RotaryScales(LinearFactor):
+    """(C*)^f per group on rotated pairs: k → g k, q → q / ḡ (L3), what commutes with rotations by f frequencies."""
+
+    topic = "qk"
+    group = ComplexScales
+    carried = Slot("turned_key")
+    dual = Slot("turned_query")
+    stored_as = ("GroupedQueryKey", "turned")
+    pivots_in_constants = False
+
+    def stored_element(self, move: Move) -> Array:
+        """The factors of the queries."""
+        return move.group.dual(move.element)
+
+
+@dataclass(frozen=True)
+class QueryKey(LinearFactor):
+    """GL(a₀) per group on unrotated coordinates: K → C K, Q → C⁻ᵀ Q (L2)."""
+
+    topic = "qk"
+    group = GeneralLinear
+    carried = Slot("key")
+    dual = Slot("query")
+    stored_as = ("GroupedQueryKey", "plain")
+
+
+@dataclass(frozen=True)
+class ValueOutput(LinearFactor):
+    """GL(v) per group: V → B V, O → O B⁻¹ (L2)."""
+
+    topic = "vo"
+    group = GeneralLinear
+    carried = Slot("value")
+    dual = ColumnSlot("output")
+    stored_as = ("GroupedValueOutput", "matrices")
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedQueryKey:
-    """turned: q → c q, k → k / c̄ per group and frequency (L3); plain: K → C K, Q → C⁻ᵀ Q per group (L2)."""
-
-    turned: Array
-    plain: Array
-    which: Which = "attention"
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        def change(weights: AttentionWeights) -> AttentionWeights:
-            heads = weights.heads
-            factors = np.repeat(self.turned, heads // len(self.turned), axis=0)
-            back = self.back.transpose(0, 2, 1)
-            return weights.with_(
-                turned_query=weights.turned_query.scaled(factors),
-                turned_key=weights.turned_key.scaled(1 / self.turned.conj()),
-                key=weights.key.then(self.plain),
-                query=weights.query.then(np.repeat(back, heads // len(back), axis=0)),
-            )
-
-        return on_attention(layer, self.which, change)
-
-    @cached_property
-    def back(self) -> Array:
-        """C⁻¹ per group."""
-        return lapack.inv(self.plain)
-
-    def inverse(self) -> GroupedQueryKey:
-        return GroupedQueryKey(1 / self.turned, self.back, self.which)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedValueOutput:
-    """V → B V, O → O B⁻¹ per group (L2)."""
-
-    matrices: Array
-    which: Which = "attention"
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        def change(weights: AttentionWeights) -> AttentionWeights:
-            back = np.repeat(self.back, weights.heads // len(self.matrices), axis=0)
-            return weights.with_(value=weights.value.then(self.matrices), output=weights.output @ back)
-
-        return on_attention(layer, self.which, change)
-
-    @cached_property
-    def back(self) -> Array:
-        """B⁻¹ per group."""
-        return lapack.inv(self.matrices)
-
-    def inverse(self) -> GroupedValueOutput:
-        return GroupedValueOutput(self.back, self.which)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupedHeadOrder:
+class GroupedHeadOrder(Part):
     """Query head i of the new layer is head heads[i] of the old one; groups likewise, and heads follow their group."""
 
     heads: Array
     groups: Array
-    which: Which = "attention"
+    place: str = "attention"
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        return on_attention(layer, self.which, self.pick)
+        return layer.with_(**{self.place: self.pick(layer.attentions[self.place])})
 
     def pick(self, weights: AttentionWeights) -> AttentionWeights:
         """The heads of one attention in the new order."""
@@ -97,4 +82,36 @@ class GroupedHeadOrder:
         return weights.with_(**changes)
 
     def inverse(self) -> GroupedHeadOrder:
-        return GroupedHeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.which)
+        return GroupedHeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.place)
+
+
+@dataclass(frozen=True)
+class HeadOrder(AttentionFactor):
+    """Orders of the groups, and of the heads of each group; the canonical one has decreasing ‖O_h V_g‖."""
+
+    topic = "heads"
+    is_discrete = True
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        weights = self.weights(layer)
+        share = weights.heads // weights.groups
+        heads = sampler.order(weights.groups, share)
+        yield GroupedHeadOrder(heads, heads[::share] // share, self.place)
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        return GroupedHeadOrder(*match_heads(self.weights(target), self.weights(source)), self.place)
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        sizes, share = _head_sizes(weights), weights.heads // weights.groups
+        table = sizes.reshape(weights.groups, share)
+        groups = np.argsort(-(table**2).sum(axis=1), kind="stable")
+        heads = np.concatenate([g * share + np.argsort(-table[g], kind="stable") for g in groups])
+        return GroupedHeadOrder(heads, groups).pick(weights)
+
+
+def _head_sizes(weights: AttentionWeights) -> Array:
+    """‖O_h V_g‖ of every head, by Gram matrices."""
+    values = weights.value.rows
+    gram = np.repeat(values @ values.transpose(0, 2, 1), weights.heads // weights.groups, axis=0)
+    outer = weights.output.transpose(0, 2, 1) @ weights.output
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0)))

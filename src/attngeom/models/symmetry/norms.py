@@ -1,21 +1,31 @@
-"""Parts of norms and constants: gains, mean directions, biases that cancel, signs before norms on outputs."""
+"""Factors of norms at inputs: gains and biases that readers take up, mean directions that they do not show (L4)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.groups import Gauge, Sampler
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
-from attngeom.models.readers import map_mlp, map_readers
-from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.part import Which, on_attention
+from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.readers import (
+    Change,
+    has_bias,
+    key_bias_is_invisible,
+    map_mlp,
+    map_readers,
+    readers_of,
+    value_bias_is_constant,
+)
+from attngeom.models.specification import Norm, TransformerBlock
+from attngeom.models.symmetry.factor import Factor, Part, Replay
 
 
 @dataclass(frozen=True, eq=False)
-class NormMove:
+class NormMove(Part):
     """u' = s ∘ u + shift, readers W' = W / s with bias b − W' shift; ``shift`` needs readers with biases (L4)."""
 
     norm: str
@@ -38,7 +48,7 @@ class NormMove:
 
 
 @dataclass(frozen=True, eq=False)
-class MeanShift:
+class MeanShift(Part):
     """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (L4)."""
 
     norm: str
@@ -62,84 +72,80 @@ class MeanShift:
         return MeanShift(self.norm, self.reader, -self.rows)
 
 
-@dataclass(frozen=True, eq=False)
-class ConstantShift:
-    """Key constants that softmax forgets, value constants that the output bias takes up, outputs that only add up.
+@dataclass(frozen=True)
+class InputNorm(Factor):
+    """(R*)^d × R^d of gain and bias against the readers, and R of every row along 1/gain behind a LayerNorm (L4)."""
 
-    ``key`` (G, a₀) is added to plain key biases, ``value`` (G, v) to value biases with −Σ O_h value in the output bias,
-    ``output`` (d) moves from the bias of the MLP to that of attention (parallel blocks; before a LayerNorm: c·1).
-    """
+    topic = "norms"
 
-    key: Array
-    value: Array
-    output: Array
-    which: Which = "attention"
+    @property
+    def norm(self) -> Norm:
+        return self.block.input_norms[self.place]
 
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        def change(weights: AttentionWeights) -> AttentionWeights:
-            spread = np.repeat(self.value, weights.heads // weights.groups, axis=0)
-            lost = np.einsum("hdv,hv->d", weights.output, spread)
-            return weights.with_(
-                key=Affine(weights.key.weight, weights.key.bias + self.key),
-                value=Affine(weights.value.weight, weights.value.bias + self.value),
-                output_bias=weights.output_bias - lost + self.output,
-            )
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        norm, width = self.norm, len(layer.norms[self.place].bias)
+        readers = dict(readers_of(self.block, layer, self.place))
+        homes = {reader: has_bias(self.block, self.place, reader) for reader in readers}
+        shift = sampler.shift(size=width) if norm.bias and all(homes.values()) else np.zeros(width)
+        scales = sampler.scales(width) * sampler.signs(width) if norm.gain else np.ones(width)
+        yield NormMove(self.place, scales, shift)
+        if norm.kind != "layer" or not isinstance(layer.mlp, MLPWeights):
+            return
+        for reader, affine in readers.items():
+            if affine.bias.size and (homes[reader] or not norm.bias):
+                rows = sampler.shift(size=affine.bias.shape)
+                if np.iscomplexobj(affine.bias):
+                    rows = rows + 1j * sampler.shift(size=affine.bias.shape)
+                yield MeanShift(self.place, reader, rows)
 
-        layer = on_attention(layer, self.which, change)
-        if not np.any(self.output):
+    def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
+        """Readers of a LayerNorm, whose output has mean zero, with an exact zero in place of the last entry of a row.
+
+        Where a reader has no place for its bias, the direction of the mean carries it and stays as it is.
+        """
+        readers = readers_of(self.block, layer, self.place)
+        homes = all(has_bias(self.block, self.place, reader) for reader, _ in readers)
+        if gauge != "echelon" or self.norm.kind != "layer" or not homes:
             return layer
-        assert isinstance(layer.mlp, MLPWeights)
-        return layer.with_(mlp=layer.mlp.with_(down_bias=layer.mlp.down_bias - self.output))
 
-    def inverse(self) -> ConstantShift:
-        return ConstantShift(-self.key, -self.value, -self.output, self.which)
+        def lower(reader: str, affine: Affine) -> Affine:
+            return Affine(affine.weight - affine.weight[..., -1:], affine.bias)
+
+        return map_readers(self.block, layer, self.place, lower)
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        weights = layer.norms[self.place]
+        layer = map_readers(self.block, layer, self.place, reader_change(self.norm, weights))
+        ones = weights.changed(np.ones_like(weights.gain), np.zeros_like(weights.bias))
+        return layer.with_(norms={**layer.norms, self.place: ones})
+
+    def unfold(self, replay: Replay) -> None:
+        weights = replay.stored.norms[self.place]
+        replay.take(NormMove(self.place, weights.gain, weights.bias))
+        if self.norm.kind != "layer" or isinstance(replay.layer.mlp, ExpertsWeights):
+            return
+        for reader, affine in readers_of(self.block, replay.stored, self.place):
+            rows = (affine.weight * weights.gain).mean(axis=-1)
+            if rows.size and (self._takes_means(reader) or not np.any(weights.bias)):
+                replay.take(MeanShift(self.place, reader, rows))
+
+    def _takes_means(self, reader: str) -> bool:
+        """Whether the constant that comes with a mean direction of the reader has a place, or is not seen."""
+        own = has_bias(self.block, self.place, reader)
+        spec = self.block.attentions.get(self.place.removesuffix(".input"), self.block.attention)
+        if own or spec is None:
+            return own
+        if reader == "key":
+            return key_bias_is_invisible(spec)
+        taken = spec.output_bias or (self.block.parallel and has_bias(self.block, "mlp.input", "down"))
+        return reader == "value" and value_bias_is_constant(spec) and taken
 
 
-@dataclass(frozen=True, eq=False)
-class StreamShift:
-    """Post-LN blocks: writers along 1 (heads, head bias, units, unit bias) and the bias of the inner norm."""
+def reader_change(norm: Norm, weights: NormWeights) -> Change:
+    """A reader of u = gain ∘ n + bias as a reader of n, centred after a LayerNorm."""
 
-    output: Array
-    down: Array
-    constants: tuple[float, float]
-    inner: Array
+    def change(name: str, reader: Affine) -> Affine:
+        dtype = reader.weight.real.dtype
+        return reader.after_norm(weights.gain.astype(dtype), weights.bias.astype(dtype), centred=norm.kind == "layer")
 
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        assert isinstance(layer.mlp, MLPWeights)
-        attention, mlp, norm = layer.attention, layer.mlp, layer.norms["attention.stream"]
-        attention = attention.with_(
-            output=attention.output + self.output[:, None, :], output_bias=attention.output_bias + self.constants[0]
-        )
-        mlp = mlp.with_(
-            up=Affine(mlp.up.weight, mlp.up.bias - mlp.up.weight @ self.inner),
-            down=mlp.down + self.down,
-            down_bias=mlp.down_bias + self.constants[1] - self.inner,
-        )
-        norms = {**layer.norms, "attention.stream": norm.changed(norm.gain, norm.bias + self.inner)}
-        return layer.with_(attention=attention, mlp=mlp, norms=norms)
-
-    def inverse(self) -> StreamShift:
-        return StreamShift(-self.output, -self.down, (-self.constants[0], -self.constants[1]), -self.inner)
-
-
-@dataclass(frozen=True, eq=False)
-class OutputSigns:
-    """Norms on outputs: the sign of a gain moves into the row that writes it."""
-
-    attention: Array
-    mlp: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        assert isinstance(layer.mlp, MLPWeights)
-        norms = dict(layer.norms)
-        for name, signs in (("attention.output", self.attention), ("mlp.output", self.mlp)):
-            norms[name] = norms[name].changed(norms[name].gain * signs, norms[name].bias)
-        attention = layer.attention.with_(
-            output=layer.attention.output * self.attention[None, :, None],
-            output_bias=layer.attention.output_bias * self.attention,
-        )
-        mlp = layer.mlp.with_(down=layer.mlp.down * self.mlp[:, None], down_bias=layer.mlp.down_bias * self.mlp)
-        return layer.with_(attention=attention, mlp=mlp, norms=norms)
-
-    def inverse(self) -> OutputSigns:
-        return self
+    return change

@@ -1,52 +1,133 @@
-"""Parts of MLPs: order and scale of hidden units, order of experts."""
+"""Factors of MLPs: order and scale of hidden units, order of experts, what a router does not show."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.groups import Gauge, Sampler
+from attngeom.groups.pivots import first_largest, pivot_signs
 from attngeom.models.affine import Affine, pick_columns
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
-from attngeom.models.specification import TransformerBlock
+from attngeom.models.matching import assign_points, match_units
+from attngeom.models.readers import has_unit_scale
+from attngeom.models.specification import MLP, Experts, TransformerBlock
+from attngeom.models.symmetry.factor import Factor, Part, Replay
+
+GOLDEN = (np.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """Hidden unit i of the new MLP is unit order[i] of the old one, up times scale, down divided by it (L6).
+class Units(Part):
+    """Hidden unit i of the new map is unit order[i] of the old one, up times scale, down divided by it (L6).
 
-    Without a gate the bias and weight of up are scaled together (ReLU). ``expert`` is the number of an expert, −1 for
-    the MLP of a dense layer, −2 for the shared expert.
+    Without a gate the bias and weight of up are scaled together (ReLU). ``place`` is a name of `LayerWeights.hidden`.
     """
 
     order: Array
     scales: Array
-    expert: int = -1
+    place: str = "mlp"
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        def change(mlp: MLPWeights) -> MLPWeights:
-            up, down = mlp.up.pick(self.order), pick_columns(mlp.down, self.order)
-            if np.any(self.scales != 1):
-                scales = self.scales.astype(up.weight.dtype)
-                up, down = up.scaled(scales), down / scales
-            return mlp.with_(gate=None if mlp.gate is None else mlp.gate.pick(self.order), up=up, down=down)
-
-        if isinstance(layer.mlp, MLPWeights):
-            return layer.with_(mlp=change(layer.mlp))
-        if self.expert == -2:
-            assert layer.mlp.shared is not None
-            return layer.with_(mlp=layer.mlp.with_(shared=change(layer.mlp.shared)))
-        experts = [change(e) if i == self.expert else e for i, e in enumerate(layer.mlp.experts)]
-        return layer.with_(mlp=layer.mlp.with_(experts=tuple(experts)))
+        mlp = layer.hidden[self.place]
+        up, down = mlp.up.pick(self.order), pick_columns(mlp.down, self.order)
+        if np.any(self.scales != 1):
+            scales = self.scales.astype(up.weight.dtype)
+            up, down = up.scaled(scales), down / scales
+        gate = None if mlp.gate is None else mlp.gate.pick(self.order)
+        return layer.with_hidden(self.place, mlp.with_(gate=gate, up=up, down=down))
 
     def inverse(self) -> Units:
         back = np.argsort(self.order)
-        return Units(back, 1 / self.scales[back], self.expert)
+        return Units(back, 1 / self.scales[back], self.place)
+
+
+@dataclass(frozen=True)
+class HiddenUnits(Factor):
+    """Orders of hidden units, and (R*) of each where its activation allows it: up → s up, down → down / s (L6)."""
+
+    topic = "units"
+    is_deferred = True
+
+    @property
+    def spec(self) -> MLP:
+        return self.block.hidden[self.place]
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        order, spec = sampler.rng.permutation(layer.hidden[self.place].units), self.spec
+        scales = np.ones(spec.width)
+        if has_unit_scale(spec):
+            scales = sampler.scales(spec.width) * (sampler.signs(spec.width) if spec.gated else 1.0)
+        yield Units(order, scales, self.place)
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Units:
+        goal, mlp, spec = target.hidden[self.place], source.hidden[self.place], self.spec
+        order = match_units(spec, goal, mlp)
+        if not has_unit_scale(spec):
+            return Units(order, np.ones(mlp.units), self.place)
+        bias = mlp.up.bias[order].astype(np.float64)
+        inner, size = bias * goal.up.bias, bias**2
+        columns = mlp.up.by_columns
+        for part in mlp.up.parts(columns=columns):
+            rows, place = mlp.up.piece(part, order, columns=columns), slice(None) if columns else part
+            inner[place] += np.einsum("ij,ij->i", rows, goal.up.piece(part, columns=columns), dtype=np.float64)
+            size[place] += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        good = (size > 0) & ((inner > 0) | ((inner != 0) & spec.gated))
+        return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), self.place)
+
+    def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
+        """Scales of the units fixed and units sorted by the size of the row that no scale changes."""
+        mlp = layer.hidden[self.place]
+        scales = self._scales(mlp, gauge)
+        sizes = _sorting_sizes(mlp.gate if mlp.gate is not None else mlp.up)
+        if mlp.gate is None:
+            sizes = sizes * scales**2
+        order = np.argsort(-sizes, kind="stable")
+        up, down = mlp.up.pick(order), pick_columns(mlp.down, order)
+        if has_unit_scale(self.spec):
+            # Both arrays are fresh: scale them in place.
+            up.weight[...] *= scales[order, None]
+            if gauge == "echelon":
+                places = first_largest(np.abs(up.weight))[:, None]
+                pivots = np.take_along_axis(up.weight, places, axis=1)
+                np.put_along_axis(up.weight, places, np.where(pivots != 0, np.sign(pivots), 0), axis=1)
+                up.weight[...] += 0.0
+            down /= scales[order]
+            up = Affine(up.weight, up.bias * scales[order])
+        gate = None if mlp.gate is None else mlp.gate.pick(order)
+        return layer.with_hidden(self.place, mlp.with_(gate=gate, up=up, down=down))
+
+    def _scales(self, mlp: MLPWeights, gauge: Gauge) -> Array:
+        """Factors of up that fix the scale of every unit, where the unit has one."""
+        dtype = mlp.up.weight.dtype
+        if not has_unit_scale(self.spec):
+            return np.ones(mlp.units, dtype)
+        left = np.sqrt(np.einsum("ij,ij->i", mlp.up.weight, mlp.up.weight) + mlp.up.bias**2)
+        right = np.sqrt(np.einsum("ij,ij->j", mlp.down, mlp.down))
+        alive = (left > 0) & (right > 0)
+        scales = np.sqrt(np.where(alive, right, 1.0) / np.where(alive, left, 1.0))
+        if gauge == "echelon":
+            largest = np.abs(mlp.up.weight).max(axis=1)
+            scales = 1 / np.where(largest > 0, largest, 1.0)
+        if self.spec.gated:
+            scales = scales * pivot_signs(mlp.up.weight)
+        return scales.astype(dtype)
+
+
+def _sorting_sizes(reader: Affine) -> Array:
+    """Σ c_j w_ij² + b_i² per row: weights c_j between 1 and 2 tell rows of few digits apart whose norms are equal."""
+    weights = 1 + np.arange(reader.shape[1]) * GOLDEN % 1
+    sizes = reader.bias.astype(np.float64) ** 2
+    for part in reader.parts():
+        sizes[part] += reader.weight[part] ** 2 @ weights
+    return sizes
 
 
 @dataclass(frozen=True, eq=False)
-class ExpertOrder:
+class ExpertOrder(Part):
     """Expert i of the new layer is expert order[i] of the old one; a softmax router moves by a common affine map."""
 
     order: Array
@@ -66,3 +147,89 @@ class ExpertOrder:
 
     def inverse(self) -> ExpertOrder:
         return ExpertOrder(np.argsort(self.order), -self.weight, -self.bias)
+
+
+@dataclass(frozen=True)
+class _ExpertsFactor(Factor):
+    @property
+    def spec(self) -> Experts:
+        assert isinstance(self.block.mlp, Experts)
+        return self.block.mlp
+
+    def experts(self, layer: LayerWeights) -> ExpertsWeights:
+        assert isinstance(layer.mlp, ExpertsWeights)
+        return layer.mlp
+
+
+@dataclass(frozen=True)
+class OrderOfExperts(_ExpertsFactor):
+    """Orders of the experts, inside their groups; the canonical one has decreasing norms of router rows."""
+
+    topic = "units"
+    is_discrete = True
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        spec = self.spec
+        order = sampler.order(spec.expert_groups, spec.count // spec.expert_groups)
+        yield ExpertOrder(order, np.zeros(self.experts(layer).router.shape[1]), 0.0)
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        """Experts by the rows of their router."""
+        spec, routers = self.spec, [self.experts(layer).router for layer in (target, source)]
+        order = assign_points(*(router.rows for router in routers))
+        size = spec.count // spec.expert_groups
+        blocks = [order[start : start + size] // size for start in range(0, spec.count, size)]
+        if spec.expert_groups > 1 and any(len(set(block)) > 1 for block in blocks):
+            order = np.arange(spec.count)
+        return ExpertOrder(order, np.zeros(routers[0].shape[1]), 0.0)
+
+    def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
+        router = self.experts(layer).router
+        table = ((router.weight**2).sum(axis=1) + router.bias**2).reshape(self.spec.expert_groups, -1)
+        size = table.shape[1]
+        groups = np.argsort(-table.max(axis=1), kind="stable")
+        order = np.concatenate([g * size + np.argsort(-table[g], kind="stable") for g in groups])
+        return ExpertOrder(order, np.zeros(router.shape[1]), 0.0).act(self.block, layer)
+
+
+@dataclass(frozen=True)
+class RouterShift(_ExpertsFactor):
+    """R^(d + 1): one affine map added to all rows of a softmax router."""
+
+    topic = "norms"
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        weight = sampler.shift(size=self.experts(layer).router.shape[1])
+        yield ExpertOrder(np.arange(self.spec.count), weight, float(sampler.shift()) if self.spec.router_bias else 0.0)
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        mlp = self.experts(layer)
+        centred = Affine(mlp.router.weight - mlp.router.weight.mean(axis=0), mlp.router.bias - mlp.router.bias.mean())
+        return layer.with_(mlp=mlp.with_(router=centred))
+
+    def unfold(self, replay: Replay) -> None:
+        wanted, have = self.experts(replay.stored).router, self.experts(replay.pattern).router
+        gap, bias = wanted.weight - have.weight, float((wanted.bias - have.bias).mean())
+        replay.take(ExpertOrder(np.arange(len(gap)), gap.mean(axis=0), bias))
+
+
+@dataclass(frozen=True)
+class CorrectionShift(_ExpertsFactor):
+    """What the choice of experts does not see of the correction: a common number, differences inside of groups, all."""
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        mlp, spec = self.experts(layer), self.spec
+        correction = mlp.correction
+        if correction is None:
+            return layer
+        if spec.correction_seen == "groups":
+            means = correction.reshape(spec.expert_groups, -1).mean(axis=1)
+            correction = np.repeat(means, spec.count // spec.expert_groups)
+        seen = np.zeros_like(correction) if spec.correction_seen == "nothing" else correction - correction.mean()
+        return layer.with_(mlp=mlp.with_(correction=seen))
+
+    def unfold(self, replay: Replay) -> None:
+        wanted, have, mlp = (self.experts(layer) for layer in (replay.stored, replay.pattern, replay.layer))
+        if wanted.correction is not None and have.correction is not None and mlp.correction is not None:
+            moved = mlp.correction + (wanted.correction - have.correction)
+            replay.layer = replay.layer.with_(mlp=mlp.with_(correction=moved))

@@ -1,9 +1,14 @@
-"""Pivots that two copies of one span, or of one row, share: the first of the largest, whatever rounding says."""
+"""Pivots that two copies of one span, or of one row, share: the first of the largest, whatever rounding says.
+
+Orthonormal rows of a span come from QR of tall matrices by Gram matrices: two Cholesky steps, an order of magnitude
+faster than reflections.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 
@@ -11,6 +16,8 @@ SWAP_ABOVE = 1.05
 TIED = 1e-9
 """Sizes that differ by less of themselves count as equal when the largest is chosen."""
 SMALL = 1e-300
+SAFE = 1e6
+"""Up to this ratio of pivots two Cholesky steps give an orthogonal factor to rounding; above, reflections are used."""
 
 
 def first_largest(sizes: Array) -> Array:
@@ -63,3 +70,32 @@ def farthest_columns(rows: Array) -> Array:
         heights -= (basis[:, step] @ rows) ** 2
         heights[place] = -np.inf
     return pivots
+
+
+def tall_qr(matrix: Array) -> tuple[Array, Array]:
+    """Q (n, a) with orthonormal columns and R (a, a) upper triangular, Q R = matrix.
+
+    >>> q, r = tall_qr(np.array([[3.0], [0.0], [4.0], [0.0]]))
+    >>> float(r[0, 0])
+    5.0
+    """
+    rows, columns = matrix.shape
+    if rows < 4 * columns or not columns:
+        q, r = lapack.qr(matrix)
+        return q, r
+    try:
+        q, first = _step(matrix)
+        pivots = np.abs(np.diag(first))
+        if pivots.min() * SAFE > pivots.max():
+            q, second = _step(q)
+            return q, np.asarray(second @ first)
+    except SingularError:
+        # The Gram matrix is not positive in floats: the columns are dependent, or nearly so.
+        pass
+    q, r = lapack.qr(matrix)
+    return q, r
+
+
+def _step(matrix: Array) -> tuple[Array, Array]:
+    r = lapack.cholesky(matrix.T @ matrix).T
+    return np.asarray(matrix @ lapack.inv(r)), np.asarray(r)

@@ -1,0 +1,77 @@
+"""One pair of matrices for every orbit of (C T, C⁻ᵀ S): the gauges in which GL(n) is fixed.
+
+echelon: an identity at pivot columns of T, all entries at most 1.05; pivots hang on the span of the rows alone, so that
+no gap of singular values amplifies the rounding of two copies. balanced: SᵀT split by its singular values, of least
+norm. rotated: balanced, then a Hadamard matrix (for quantisation).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from attngeom.exact import lapack
+from attngeom.exact.arrays import Array
+from attngeom.groups.pivots import choose_pivots, pivot_signs, tall_qr
+
+Gauge = Literal["echelon", "balanced", "rotated"]
+DEFAULT: Gauge = "echelon"
+SINGULAR = 1e12
+"""Beyond this condition rows count as dependent."""
+
+
+def fix_pair(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
+    """The chosen gauge of a pair with leftᵀ right kept.
+
+    >>> [part.tolist() for part in fix_pair(np.array([[2.0, 4.0]]), np.array([[3.0]]), "echelon")]
+    [[[0.5, 1.0]], [[12.0]]]
+    """
+    if gauge == "echelon":
+        return _to_echelon(left, right)
+    left, right = balance(left, right)
+    if gauge == "rotated":
+        matrix = hadamard(len(left))
+        return matrix @ left, matrix @ right
+    return left, right
+
+
+def balance(left: Array, right: Array, cut: float = 1e-14) -> tuple[Array, Array]:
+    """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing.
+
+    Singular values of at most ``cut`` times the largest, and the missing ones, give rows of zeros.
+    """
+    q_left, r_left = tall_qr(left.T)
+    q_right, r_right = tall_qr(right.T)
+    u, values, w = lapack.svd(r_left @ r_right.T)
+    rank, a = int(np.sum(values > cut * values.max(initial=0.0))), len(left)
+    root = np.sqrt(values[:rank])[:, None]
+    new_left, new_right = root * (q_left @ u[:, :rank]).T, root * (q_right @ w[:rank].T).T
+    signs, zeros = pivot_signs(new_left)[:, None], ((0, a - rank), (0, 0))
+    return np.pad(new_left * signs, zeros), np.pad(new_right * signs, zeros)
+
+
+def _to_echelon(left: Array, right: Array) -> tuple[Array, Array]:
+    """An identity in columns of left that its row space alone determines; rows of zeros if left has no full rank."""
+    q, r = tall_qr(left.T)
+    if len(r) < len(left) or lapack.cond(r) > SINGULAR:
+        left, right = balance(left, right, 10 / SINGULAR)
+        rank = int(np.any(left, axis=1).sum())
+        if rank:
+            left[:rank], right[:rank] = _to_echelon(left[:rank], right[:rank])
+        return left, right
+    pivots = choose_pivots(q.T)
+    rows = lapack.inv(q.T[:, pivots]) @ q.T
+    rows[:, pivots] = np.eye(len(left))
+    # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.
+    return rows + 0.0, left[:, pivots].T @ right + 0.0
+
+
+def hadamard(size: int) -> Array:
+    """An orthogonal matrix that spreads coordinates: Hadamard blocks of the largest power of two that divides size."""
+    if not size:
+        return np.zeros((0, 0))
+    power, block = size & -size, np.ones((1, 1))
+    while len(block) < power:
+        block = np.block([[block, block], [block, -block]])
+    return np.kron(np.eye(size // power), block / np.sqrt(power))

@@ -1,0 +1,304 @@
+"""Groups that multiply rows: how an element is drawn, acts, is undone, differentiated, fixed and found.
+
+An element g carries rows T to g T; dual rows S become g⁻* S (the inverse conjugate transpose), so that the products
+S*T, on which a function depends, stay as they are. Elements and rows are batched over copies of the group.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact import lapack
+from attngeom.exact.arrays import Array
+from attngeom.groups.gauges import SINGULAR, Gauge, fix_pair
+from attngeom.groups.pivots import farthest_columns, first_largest, pivot_signs
+from attngeom.groups.sampler import Sampler
+
+DEPENDENT = 1e13
+WELL = 1e3
+"""Conditions of Gram matrices: beyond the first rows count as dependent; up to the second, least squares by them lose
+no more than rounding is granted."""
+SMALL = 1e-300
+
+
+@dataclass(frozen=True)
+class Group(ABC):
+    """A group of matrices, or of diagonal ones, of one size; T is (copies, n, ·), S too, an element one per copy."""
+
+    size: int
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The dimension of one copy."""
+
+    @abstractmethod
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        """One random element for each copy."""
+
+    @abstractmethod
+    def act(self, element: Array, rows: Array) -> Array:
+        """g T; also E T for an element E of the Lie algebra."""
+
+    @abstractmethod
+    def act_on_columns(self, element: Array, columns: Array) -> Array:
+        """(g Tᵀ)ᵀ for rows that are stored as columns."""
+
+    @abstractmethod
+    def inverse(self, element: Array) -> Array:
+        """g⁻¹."""
+
+    @abstractmethod
+    def tangents(self) -> Array:
+        """A basis of the Lie algebra of one copy, elements first."""
+
+    @abstractmethod
+    def adjoint(self, element: Array) -> Array:
+        """g*."""
+
+    def dual(self, element: Array) -> Array:
+        """g⁻*, what multiplies dual rows."""
+        return self.adjoint(self.inverse(element))
+
+    def dual_tangent(self, direction: Array) -> Array:
+        """−E*, the derivative of the dual element."""
+        return -self.adjoint(direction)
+
+    @abstractmethod
+    def moment(self, carried: Array, dual: Array) -> Array:
+        """T T* − S S* as far as the Lie algebra sees it: zero where the norm is least on the orbit."""
+
+    @abstractmethod
+    def match(self, goal: Array, rows: Array) -> Array:
+        """The elements that bring the rows next to the goal, in least squares."""
+
+    @abstractmethod
+    def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        """The point of the orbit of one copy in the gauge; dual rows of all heads that share it lie side by side.
+
+        Pivots are chosen among the first ``columns`` of T, where the group has pivots of single rows.
+        """
+
+    @abstractmethod
+    def invariants(self, carried: Array, dual: Array) -> Array:
+        """What of S*T the group keeps: all of it, or coordinate by coordinate."""
+
+    def diagonal(self, factors: Array) -> Array:
+        """The elements that multiply each row by a number, factors (copies, n)."""
+        return factors
+
+    def condition(self, element: Array) -> float:
+        """How far the action may amplify rounding."""
+        return 1.0
+
+
+class Matrices(Group):
+    """Groups whose elements are (copies, n, n) arrays."""
+
+    def act(self, element: Array, rows: Array) -> Array:
+        return np.asarray(element @ rows)
+
+    def act_on_columns(self, element: Array, columns: Array) -> Array:
+        return np.asarray(columns @ np.swapaxes(element, -1, -2))
+
+    def adjoint(self, element: Array) -> Array:
+        return np.swapaxes(element, -1, -2)
+
+    def diagonal(self, factors: Array) -> Array:
+        return np.asarray(factors[..., None] * np.eye(self.size))
+
+    def invariants(self, carried: Array, dual: Array) -> Array:
+        return np.asarray(np.swapaxes(dual, -1, -2) @ carried)
+
+
+class GeneralLinear(Matrices):
+    """GL(n).
+
+    >>> group = GeneralLinear(2)
+    >>> group.dimension, len(group.tangents())
+    (4, 4)
+    """
+
+    @property
+    def dimension(self) -> int:
+        return self.size**2
+
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        return sampler.invertible(copies, self.size)
+
+    def inverse(self, element: Array) -> Array:
+        return lapack.inv(element)
+
+    def tangents(self) -> Array:
+        return np.eye(self.size**2).reshape(-1, self.size, self.size)
+
+    def moment(self, carried: Array, dual: Array) -> Array:
+        return np.asarray(carried @ np.swapaxes(carried, -1, -2) - dual @ np.swapaxes(dual, -1, -2))
+
+    def match(self, goal: Array, rows: Array) -> Array:
+        """C with C rows ≈ goal in least squares; the identity where rows or C has no full rank."""
+        gram = rows @ rows.transpose(0, 2, 1)
+        matrices = np.empty_like(gram)
+        # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
+        inverse, conditions = lapack.inverses(gram)
+        regular = np.asarray(conditions < DEPENDENT)
+        if regular.any():
+            own, wanted = (rows, goal) if regular.all() else (rows[regular], goal[regular])
+            inverse = inverse if regular.all() else inverse[regular]
+            first = (wanted @ own.transpose(0, 2, 1)) @ inverse
+            if conditions[regular].max() > WELL:
+                # Least squares by the Gram matrix lost digits: one step of refinement.
+                first += (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
+            matrices[regular] = first
+            regular[regular] = lapack.inverses(first)[1] < DEPENDENT
+        for copy in np.flatnonzero(~regular):
+            solution = lapack.lstsq(rows[copy].T, goal[copy].T).T
+            usable = lapack.matrix_rank(solution) == len(solution)
+            matrices[copy] = solution if usable else np.eye(len(solution))
+        return matrices
+
+    def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        return fix_pair(carried, dual, gauge)
+
+    def condition(self, element: Array) -> float:
+        if not element.size:
+            return 1.0
+        values = lapack.svdvals(element)
+        return float((values[:, 0] / np.maximum(values[:, -1], SMALL)).max())
+
+
+class Orthogonal(Matrices):
+    """O(n), which a norm of n coordinates leaves: dual rows move like carried ones.
+
+    >>> Orthogonal(3).dimension
+    3
+    """
+
+    @property
+    def dimension(self) -> int:
+        return self.size * (self.size - 1) // 2
+
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        return sampler.orthogonal(copies, self.size)
+
+    def inverse(self, element: Array) -> Array:
+        return np.swapaxes(element, -1, -2)
+
+    def tangents(self) -> Array:
+        rows, columns = np.triu_indices(self.size, 1)
+        above = np.zeros((len(rows), self.size, self.size))
+        above[np.arange(len(rows)), rows, columns] = 1.0
+        return above - np.swapaxes(above, -1, -2)
+
+    def moment(self, carried: Array, dual: Array) -> Array:
+        """None: the norm is constant on the orbit."""
+        return np.zeros((*carried.shape[:-2], self.size, self.size))
+
+    def match(self, goal: Array, rows: Array) -> Array:
+        """Orthogonal Procrustes."""
+        u, _, w = lapack.svd(goal @ np.swapaxes(rows, -1, -2))
+        return np.asarray(u @ w)
+
+    def turn(self, carried: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        """R that turns rows along their left singular vectors, signs by the pivots; and the columns of a triangle.
+
+        echelon: R makes a triangle with a positive diagonal at the columns that stick out farthest, if there is one.
+        """
+        pivots = _triangle_columns(carried[:, :columns]) if gauge == "echelon" else np.zeros(0, dtype=np.int64)
+        if not len(pivots):
+            u = lapack.svd(carried, full_matrices=carried.shape[1] < carried.shape[0])[0]
+            return (u * pivot_signs(u.T @ carried)).T, pivots
+        u, triangle = lapack.qr(carried[:, pivots])
+        return (u * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T, pivots
+
+    def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        matrix, pivots = self.turn(carried, gauge, columns)
+        moved = matrix @ carried
+        for place, column in enumerate(pivots):
+            moved[place + 1 :, column] = 0.0
+        return moved, matrix @ dual
+
+
+def _triangle_columns(matrix: Array) -> Array:
+    """Columns of a triangle, as many as there are rows; none if the rows are dependent."""
+    none = np.zeros(0, dtype=np.int64)
+    order = farthest_columns(matrix) if matrix.shape[1] >= len(matrix) else none
+    return order if len(order) and lapack.cond(matrix[:, order]) < SINGULAR else none
+
+
+class Diagonal(Group):
+    """Groups that multiply every row by a number of its own; elements are (copies, n) arrays."""
+
+    def act(self, element: Array, rows: Array) -> Array:
+        return np.asarray(element[..., None] * rows)
+
+    def act_on_columns(self, element: Array, columns: Array) -> Array:
+        return np.asarray(columns * element[..., None, :])
+
+    def adjoint(self, element: Array) -> Array:
+        return np.asarray(element.conj())
+
+    def inverse(self, element: Array) -> Array:
+        return np.asarray(1 / element)
+
+    def tangents(self) -> Array:
+        return np.eye(self.size)
+
+    def moment(self, carried: Array, dual: Array) -> Array:
+        return np.asarray((np.abs(carried) ** 2).sum(axis=-1) - (np.abs(dual) ** 2).sum(axis=-1))
+
+    def match(self, goal: Array, rows: Array) -> Array:
+        """The ratio of each row in least squares; 1 where there is none."""
+        inner = (rows.conj() * goal).sum(axis=-1)
+        size = (np.abs(rows) ** 2).sum(axis=-1)
+        return np.where((size > 0) & (np.abs(inner) > 0), inner / np.where(size > 0, size, 1.0), 1.0)
+
+    def invariants(self, carried: Array, dual: Array) -> Array:
+        return np.asarray(dual.conj()[..., :, None] * carried[..., None, :])
+
+    def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        """|T_i| = |S_i| and a positive pivot of T_i; echelon: a pivot 1. Rows of zeros stay."""
+        left, right = (np.sqrt((np.abs(rows) ** 2).sum(axis=-1)) for rows in (carried, dual))
+        places = first_largest(np.abs(carried[..., :columns]))
+        pivots = np.take_along_axis(carried, places[..., None], axis=-1)[..., 0]
+        alive = np.abs(pivots) > 0
+        if gauge == "echelon":
+            factors = np.where(alive, 1 / np.where(alive, pivots, 1.0), 1.0)
+        else:
+            alive &= right > 0
+            safe = np.where(alive, pivots, 1.0)
+            size = np.where(alive, right, 1.0) / np.where(alive, left, 1.0)
+            factors = np.where(alive, np.sqrt(size) * safe.conj() / np.abs(safe), 1.0)
+        moved = self.act(factors, carried)
+        if gauge == "echelon":
+            exact = np.where(alive, 1.0, np.take_along_axis(moved, places[..., None], axis=-1)[..., 0])
+            np.put_along_axis(moved, places[..., None], exact[..., None], axis=-1)
+        return moved, self.act(self.dual(factors), dual)
+
+
+class ComplexScales(Diagonal):
+    """(C*)ⁿ, what commutes with rotations by n different frequencies."""
+
+    @property
+    def dimension(self) -> int:
+        return 2 * self.size
+
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        return np.asarray(1 / (sampler.scales(copies, self.size) * sampler.phases(copies, self.size)).conj())
+
+    def tangents(self) -> Array:
+        return np.concatenate([np.eye(self.size), 1j * np.eye(self.size)])
+
+
+class RealScales(Diagonal):
+    """(R*)ⁿ."""
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        return np.asarray(sampler.scales(copies, self.size) * sampler.signs(copies, self.size))

@@ -1,0 +1,63 @@
+"""The symmetry group of a block: the list of its factors, sublayer by sublayer, option by option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from attngeom.models.specification import MLP, TransformerBlock
+from attngeom.models.symmetry.attention import HeadOrder, QueryKey, RotaryScales, ValueOutput
+from attngeom.models.symmetry.constants import Constants, OutputNormSigns, StreamConstants
+from attngeom.models.symmetry.factor import Factor
+from attngeom.models.symmetry.latents import Latents
+from attngeom.models.symmetry.norms import InputNorm
+from attngeom.models.symmetry.qk_norm import CentredQueryKey, NormalisedQueryKey
+from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
+
+
+@lru_cache(maxsize=256)
+def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...]:
+    """The factors of the group of a block; ``ordered``: a table of relative positions gives every head its place.
+
+    >>> from attngeom.models.presets import published
+    >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[2:]]
+    ['QueryKey', 'ValueOutput', 'Constants', 'HeadOrder', 'HiddenUnits']
+    """
+    return (*_norms(block), *_attentions(block, ordered), *_stream(block), *_units(block))
+
+
+def _norms(block: TransformerBlock) -> Iterator[Factor]:
+    yield from (InputNorm(block, name) for name in block.input_norms)
+    if block.attention_norms.output is not None or block.mlp_norms.output is not None:
+        yield OutputNormSigns(block, "output")
+
+
+def _stream(block: TransformerBlock) -> Iterator[Factor]:
+    # Behind the constants of attention: what is written along 1 is told when those lie in their places.
+    if block.attention_norms.stream is not None and block.mlp_norms.stream is not None:
+        yield StreamConstants(block, "stream")
+
+
+def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
+    for place, spec in block.attentions.items():
+        if spec.latent is not None:
+            yield Latents(block, place)
+        if spec.qk_norm is not None:
+            yield CentredQueryKey(block, place) if spec.qk_norm.is_centred else NormalisedQueryKey(block, place)
+        else:
+            yield from [RotaryScales(block, place)] * (spec.rotated > 0)
+            yield from [QueryKey(block, place)] * (spec.unrotated > 0)
+        yield ValueOutput(block, place)
+        yield Constants(block, place)
+        if not spec.alibi and not (ordered and place == "attention"):
+            yield HeadOrder(block, place)
+
+
+def _units(block: TransformerBlock) -> Iterator[Factor]:
+    yield from (HiddenUnits(block, name) for name in block.hidden)
+    if block.mlp is not None and not isinstance(block.mlp, MLP):
+        yield OrderOfExperts(block, "experts")
+        if block.mlp.router == "softmax":
+            yield RouterShift(block, "experts")
+        if block.mlp.correction:
+            yield CorrectionShift(block, "experts")

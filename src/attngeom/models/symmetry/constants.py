@@ -1,0 +1,269 @@
+"""Factors of constants: biases that cancel or that only add up, what is written along 1, signs before output norms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.groups import Sampler
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.readers import has_bias, key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
+from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, Replay
+from attngeom.models.symmetry.norms import MeanShift
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantShift(Part):
+    """Key constants that softmax forgets, value constants that the output bias takes up, outputs that only add up.
+
+    ``key`` (G, a₀) is added to plain key biases, ``value`` (G, v) to value biases with −Σ O_h value in the output bias,
+    ``output`` (d) moves from the bias of the MLP to that of attention (parallel blocks; before a LayerNorm: c·1).
+    """
+
+    key: Array
+    value: Array
+    output: Array
+    place: str = "attention"
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights = layer.attentions[self.place]
+        spread = np.repeat(self.value, weights.heads // weights.groups, axis=0)
+        lost = np.einsum("hdv,hv->d", weights.output, spread)
+        moved = weights.with_(
+            key=Affine(weights.key.weight, weights.key.bias + self.key),
+            value=Affine(weights.value.weight, weights.value.bias + self.value),
+            output_bias=weights.output_bias - lost + self.output,
+        )
+        layer = layer.with_(**{self.place: moved})
+        if not np.any(self.output):
+            return layer
+        assert isinstance(layer.mlp, MLPWeights)
+        return layer.with_(mlp=layer.mlp.with_(down_bias=layer.mlp.down_bias - self.output))
+
+    def inverse(self) -> ConstantShift:
+        return ConstantShift(-self.key, -self.value, -self.output, self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamShift(Part):
+    """Post-LN blocks: writers along 1 (heads, head bias, units, unit bias) and the bias of the inner norm."""
+
+    output: Array
+    down: Array
+    constants: tuple[float, float]
+    inner: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        assert isinstance(layer.mlp, MLPWeights)
+        attention, mlp, norm = layer.attention, layer.mlp, layer.norms["attention.stream"]
+        attention = attention.with_(
+            output=attention.output + self.output[:, None, :], output_bias=attention.output_bias + self.constants[0]
+        )
+        mlp = mlp.with_(
+            up=Affine(mlp.up.weight, mlp.up.bias - mlp.up.weight @ self.inner),
+            down=mlp.down + self.down,
+            down_bias=mlp.down_bias + self.constants[1] - self.inner,
+        )
+        norms = {**layer.norms, "attention.stream": norm.changed(norm.gain, norm.bias + self.inner)}
+        return layer.with_(attention=attention, mlp=mlp, norms=norms)
+
+    def inverse(self) -> StreamShift:
+        return StreamShift(-self.output, -self.down, (-self.constants[0], -self.constants[1]), -self.inner)
+
+
+@dataclass(frozen=True, eq=False)
+class OutputSigns(Part):
+    """Norms on outputs: the sign of a gain moves into the row that writes it."""
+
+    attention: Array
+    mlp: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        assert isinstance(layer.mlp, MLPWeights)
+        norms = dict(layer.norms)
+        for name, signs in (("attention.output", self.attention), ("mlp.output", self.mlp)):
+            if name in norms:
+                norms[name] = norms[name].changed(norms[name].gain * signs, norms[name].bias)
+        attention = layer.attention.with_(
+            output=layer.attention.output * self.attention[None, :, None],
+            output_bias=layer.attention.output_bias * self.attention,
+        )
+        mlp = layer.mlp.with_(down=layer.mlp.down * self.mlp[:, None], down_bias=layer.mlp.down_bias * self.mlp)
+        return layer.with_(attention=attention, mlp=mlp, norms=norms)
+
+    def inverse(self) -> OutputSigns:
+        return self
+
+
+@dataclass(frozen=True)
+class Constants(AttentionFactor):
+    """Translations of the biases of one attention: of keys where softmax forgets them, of values into the output (L1).
+
+    Output constants of which only the sum is seen: all of them in parallel blocks, means before a LayerNorm (L4).
+    """
+
+    topic = "biases"
+
+    @property
+    def shows_sum(self) -> str:
+        """What of the output constants of attention and MLP shows in their sum alone: all, the mean, or nothing."""
+        norms, last = self.block.norms, self.block.mlp_norms.input
+        if not isinstance(self.block.mlp, MLP) or any(own.output is not None for own in norms):
+            return "nothing"
+        if self.block.parallel:
+            return "all"
+        return "mean" if last is not None and last.kind == "layer" else "nothing"
+
+    @property
+    def has_places(self) -> bool:
+        """Whether every attention and the MLP have a bias of their output."""
+        own = all(spec.output_bias for spec in self.block.attentions.values())
+        return own and has_bias(self.block, "mlp.input", "down")
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        spec, weights = self.spec, self.weights(layer)
+        key, value = np.zeros(weights.key.bias.shape), np.zeros(weights.value.bias.shape)
+        output = np.zeros(weights.output.shape[1])
+        if spec.key_bias and key_bias_is_invisible(spec):
+            key = sampler.shift(size=key.shape)
+        if spec.value_bias and spec.output_bias and value_bias_is_constant(spec):
+            value = sampler.shift(size=value.shape)
+        mlp = self.block.mlp
+        if isinstance(mlp, MLP) and mlp.down_bias and spec.output_bias and self.block.mlp_norms.stream is None:
+            if self.shows_sum == "all":
+                output = sampler.shift(size=output.shape)
+            elif self.shows_sum == "mean":
+                output = output + sampler.shift()
+        yield ConstantShift(key, value, output, self.place)
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        weights, spec = self.weights(layer), self.spec
+        if key_bias_is_invisible(spec):
+            weights = weights.with_(key=Affine.linear(weights.key.weight))
+        if value_bias_is_constant(spec):
+            total = weights.output_bias + value_constant(weights)
+            weights = weights.with_(output_bias=total, value=Affine.linear(weights.value.weight))
+        layer = layer.with_(**{self.place: weights})
+        if self.shows_sum == "nothing" or not isinstance(layer.mlp, MLPWeights):
+            return layer
+        if self.shows_sum == "mean" and not self.has_places:
+            return layer
+        moved = weights.output_bias if self.shows_sum == "all" else weights.output_bias.mean()
+        mlp = layer.mlp.with_(down_bias=layer.mlp.down_bias + moved)
+        return layer.with_(mlp=mlp, **{self.place: weights.with_(output_bias=weights.output_bias - moved)})
+
+    def unfold(self, replay: Replay) -> None:
+        """Key and value constants, and the split of the output constants, as in the stored pattern."""
+        spec, wanted, now = self.spec, self.weights(replay.stored), self.weights(replay.pattern)
+        key, value = np.zeros_like(now.key.bias), np.zeros_like(now.value.bias)
+        output = np.zeros_like(now.output_bias)
+        if key_bias_is_invisible(spec) and spec.key_bias:
+            key = wanted.key.bias - now.key.bias
+        if value_bias_is_constant(spec) and spec.value_bias and spec.output_bias:
+            value = wanted.value.bias - now.value.bias
+        replay.take(ConstantShift(key, value, output, self.place))
+        # Value constants that have no place of their own go to the output bias in the end.
+        gap = wanted.output_bias - place_constants(self.block, spec, self.weights(replay.pattern)).output_bias
+        normed = any(name.endswith(".stream") for name in replay.stored.norms)
+        if not spec.output_bias or normed or self.shows_sum == "nothing":
+            return
+        if has_bias(self.block, "mlp.input", "down"):
+            output = gap if self.shows_sum == "all" else np.full_like(gap, gap.mean())
+            replay.take(ConstantShift(np.zeros_like(key), np.zeros_like(value), output, self.place))
+
+
+def place_constants(block: TransformerBlock, spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
+    """Constants of keys that have no place are not seen, those of values go into the output."""
+    if key_bias_is_invisible(spec) and not spec.key_bias:
+        weights = weights.with_(key=Affine.linear(weights.key.weight))
+    taken = spec.output_bias or (block.parallel and has_bias(block, "mlp.input", "down"))
+    if value_bias_is_constant(spec) and not spec.value_bias and taken:
+        constant = weights.output_bias + value_constant(weights)
+        weights = weights.with_(value=Affine.linear(weights.value.weight), output_bias=constant)
+    return weights
+
+
+def value_constant(weights: AttentionWeights) -> Array:
+    """Σ_h O_h b_v of the biases of the values."""
+    biases = np.repeat(weights.value.bias, weights.heads // weights.groups, axis=0)
+    return np.asarray((weights.output @ biases[..., None]).sum(axis=0)[:, 0])
+
+
+@dataclass(frozen=True)
+class StreamConstants(Factor):
+    """Translations of post-LN blocks: writers along 1, the bias of the inner norm, readers along 1/gain (L4)."""
+
+    topic = "norms"
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        assert isinstance(layer.mlp, MLPWeights)
+        attention, units = layer.attention, layer.mlp.units
+        constants = (float(sampler.shift()), float(sampler.shift()))
+        output = sampler.shift(size=(attention.heads, attention.output.shape[2]))
+        rows = sampler.shift(size=units)
+        inner = sampler.shift(size=units), constants, sampler.shift(size=attention.output.shape[1])
+        yield StreamShift(output, *inner)
+        yield MeanShift("attention.stream", "up", rows)
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        """Writers centred, the bias of the inner norm moved into the MLP, readers along 1/gain removed."""
+        inner, outer = self.block.attention_norms.stream, self.block.mlp_norms.stream
+        assert inner is not None and outer is not None and self.block.mlp_norms.input is None
+        assert isinstance(layer.mlp, MLPWeights) and layer.mlp.gate is None
+        norm, mlp, attention = layer.norms["attention.stream"], layer.mlp, layer.attention
+        gain = norm.gain
+        up = mlp.up.after_norm(np.ones_like(gain), norm.bias)
+        down, down_bias = mlp.down, mlp.down_bias + norm.bias
+        if inner.kind == "layer" and np.all(gain != 0):
+            along = (up.weight * gain).mean(axis=-1)
+            up = Affine(up.weight - along[:, None] / gain, up.bias)
+        if inner.kind == "layer":
+            output = attention.output - attention.output.mean(axis=1, keepdims=True)
+            attention = attention.with_(output=output, output_bias=attention.output_bias - attention.output_bias.mean())
+        if outer.kind == "layer":
+            down, down_bias = down - down.mean(axis=0), down_bias - down_bias.mean()
+        norms = {**layer.norms, "attention.stream": norm.changed(gain, np.zeros_like(gain))}
+        return layer.with_(attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms)
+
+    def unfold(self, replay: Replay) -> None:
+        """The bias of the inner norm, and what is written along 1."""
+        attention, mlp = replay.stored.attention, replay.stored.mlp
+        assert isinstance(mlp, MLPWeights)
+        inner = replay.stored.norms["attention.stream"]
+        zeros = np.zeros_like(attention.output.mean(axis=1)), np.zeros(mlp.units)
+        replay.take(StreamShift(*zeros, (0.0, 0.0), inner.bias))
+        pattern = replay.pattern
+        assert isinstance(pattern.mlp, MLPWeights)
+        gaps = (
+            float((attention.output_bias - pattern.attention.output_bias).mean()),
+            float((mlp.down_bias - pattern.mlp.down_bias).mean()),
+        )
+        replay.take(StreamShift(attention.output.mean(axis=1), mlp.down.mean(axis=0), gaps, np.zeros_like(inner.bias)))
+        replay.take(MeanShift("attention.stream", "up", (mlp.up.weight * inner.gain).mean(axis=-1)))
+
+
+@dataclass(frozen=True)
+class OutputNormSigns(Factor):
+    """Signs of the gains of norms on outputs, which go with the rows that write."""
+
+    topic = "norms"
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        width = layer.attention.output.shape[1]
+        yield OutputSigns(sampler.signs(width), sampler.signs(width))
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        return self._signs(layer).act(self.block, layer)
+
+    def unfold(self, replay: Replay) -> None:
+        replay.take(self._signs(replay.stored))
+
+    def _signs(self, layer: LayerWeights) -> OutputSigns:
+        plain = NormWeights.plain(layer.attention.output.shape[1])
+        norms = (layer.norms.get(name, plain) for name in ("attention.output", "mlp.output"))
+        return OutputSigns(*(np.where(norm.gain < 0, -1.0, 1.0) for norm in norms))

@@ -1,0 +1,282 @@
+"""The contract of a factor of the symmetry group of a block, and of the moves that it makes.
+
+A factor is a group and the tensors on which it acts. It says how a move is drawn, found between two layers, and undone;
+which point of its orbit is the canonical one; and what is folded away before layers are compared. Everything above
+loops over the list :func:`attngeom.models.symmetry.block.factors` and asks no factor what it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.groups import Gauge, Group, Sampler
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.specification import GroupedAttention, TransformerBlock
+
+
+class Part(ABC):
+    """One move of a layer that keeps its function; a symmetry is a sequence of parts."""
+
+    @abstractmethod
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        """The layer moved."""
+
+    @abstractmethod
+    def inverse(self) -> Part:
+        """What undoes the part."""
+
+    @property
+    def name(self) -> str:
+        """The name of the part in files."""
+        return type(self).__name__
+
+    @property
+    def condition(self) -> float:
+        """How far the part may amplify rounding."""
+        return 1.0
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays that fix the part, by the names that files give them."""
+        own = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
+
+
+class Replay(Protocol):
+    """Two layers that take the same parts: the pattern on its way back to ``stored``, and the layer that follows."""
+
+    stored: LayerWeights
+    pattern: LayerWeights
+    layer: LayerWeights
+
+    def take(self, part: Part) -> None: ...
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of the group of a block; ``place`` names the sublayer or the norm on which it acts.
+
+    ``topic`` is the word by which users choose what is moved. Discrete factors are matched before the others, by
+    features that no other factor changes; deferred ones last, and moved only where the moved layer is asked for.
+    """
+
+    block: TransformerBlock
+    place: str
+    topic: ClassVar[str] = ""
+    is_discrete: ClassVar[bool] = False
+    is_deferred: ClassVar[bool] = False
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        """Random moves."""
+        return iter(())
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part | None:
+        """The move that brings a folded source next to a folded target; None where folding left nothing to move."""
+        return None
+
+    def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
+        """The point of the orbit of a folded layer in the gauge."""
+        return layer
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        """The layer without what no reader can see of this factor."""
+        return layer
+
+    def unfold(self, replay: Replay) -> None:
+        """Undo the folding of the pattern, and move the other layer alike."""
+
+
+@dataclass(frozen=True)
+class AttentionFactor(Factor):
+    """A factor that acts inside one attention, which ``place`` names."""
+
+    @property
+    def spec(self) -> GroupedAttention:
+        return self.block.attentions[self.place]
+
+    def weights(self, layer: LayerWeights) -> AttentionWeights:
+        return layer.attentions[self.place]
+
+    def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
+        return layer.with_(**{self.place: self.fix_weights(self.weights(layer), gauge)})
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        """:meth:`fix` of the one attention."""
+        return weights
+
+    def fold(self, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(**{self.place: self.fold_weights(self.weights(layer))})
+
+    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+        """:meth:`fold` of the one attention."""
+        return weights
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A map of an attention, batched over heads or groups, seen as rows (heads, n, ·)."""
+
+    name: str
+
+    def weight(self, weights: AttentionWeights) -> Array:
+        """The rows without their constants."""
+        own: Affine = getattr(weights, self.name)
+        return own.weight
+
+    def rows(self, weights: AttentionWeights) -> Array:
+        """The rows, each with its constant as a last entry."""
+        own: Affine = getattr(weights, self.name)
+        return own.rows
+
+    def restore(self, weights: AttentionWeights, rows: Array) -> Affine | Array:
+        """The map whose rows are these; where there were no constants there are none."""
+        own: Affine = getattr(weights, self.name)
+        weight = rows[..., :-1]
+        return Affine(weight, rows[..., -1]) if np.any(own.bias) else Affine.linear(weight)
+
+    def move(self, weights: AttentionWeights, group: Group, element: Array) -> Affine | Array:
+        """The map with rows g T."""
+        own: Affine = getattr(weights, self.name)
+        return Affine(group.act(element, own.weight), group.act(element, own.bias[..., None])[..., 0])
+
+
+@dataclass(frozen=True)
+class ColumnSlot(Slot):
+    """A map without constant whose columns are the rows that are meant."""
+
+    def weight(self, weights: AttentionWeights) -> Array:
+        own: Array = getattr(weights, self.name)
+        return np.swapaxes(own, -1, -2)
+
+    def rows(self, weights: AttentionWeights) -> Array:
+        return self.weight(weights)
+
+    def restore(self, weights: AttentionWeights, rows: Array) -> Affine | Array:
+        return np.ascontiguousarray(np.swapaxes(rows, -1, -2))
+
+    def move(self, weights: AttentionWeights, group: Group, element: Array) -> Affine | Array:
+        own: Array = getattr(weights, self.name)
+        return group.act_on_columns(element, own)
+
+
+@dataclass(frozen=True)
+class LinearFactor(AttentionFactor):
+    """A group that multiplies carried rows (G, n, ·) by g, and by g⁻* the dual rows (H, n, ·) of heads that share it.
+
+    The function depends on the products of a dual with a carried row alone; a subclass says which tensors these are.
+    """
+
+    group: ClassVar[type[Group]]
+    carried: ClassVar[Slot]
+    dual: ClassVar[Slot]
+    stored_as: ClassVar[tuple[str, str]]
+    """The names of the part and of its array in files."""
+    pivots_in_constants: ClassVar[bool] = True
+    """Whether a constant may be the pivot of its row."""
+
+    def size(self, layer: LayerWeights) -> int:
+        return int(self.carried.weight(self.weights(layer)).shape[1])
+
+    def acting(self, layer: LayerWeights) -> Group:
+        """The group, of the size that it has in a layer."""
+        return self.group(self.size(layer))
+
+    def copies(self, layer: LayerWeights) -> int:
+        """The number of groups of heads with an element of their own."""
+        return len(self.carried.weight(self.weights(layer)))
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        yield self.move(layer, self.acting(layer).random(sampler, self.copies(layer)))
+
+    def move(self, layer: LayerWeights, element: Array) -> Move:
+        """The part of an element."""
+        return Move(self, self.acting(layer), element)
+
+    def scale(self, layer: LayerWeights, factors: Array) -> Move:
+        """The part that multiplies each carried row by a positive number; factors (copies, n)."""
+        return self.move(layer, self.acting(layer).diagonal(factors))
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        goal, rows = (self.carried.weight(self.weights(layer)) for layer in (target, source))
+        return self.move(source, self.acting(source).match(goal, rows))
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        carried, dual = self.carried.rows(weights), self.dual.rows(weights)
+        new_carried, new_dual = np.empty_like(carried), np.empty_like(dual)
+        copies, size, width = carried.shape
+        share = len(dual) // copies
+        columns = width if self.pivots_in_constants else self.carried.weight(weights).shape[-1]
+        group = self.group(size)
+        for copy in range(copies):
+            heads = slice(copy * share, (copy + 1) * share)
+            beside = dual[heads].transpose(1, 0, 2).reshape(size, -1)
+            new_carried[copy], beside = group.fix(carried[copy], beside, gauge, columns)
+            new_dual[heads] = beside.reshape(size, share, -1).transpose(1, 0, 2)
+        changes = {
+            slot.name: slot.restore(weights, rows)
+            for slot, rows in ((self.carried, new_carried), (self.dual, new_dual))
+        }
+        return weights.with_(**changes)
+
+    def tangents(self, layer: LayerWeights) -> Iterator[dict[str, Affine | Array]]:
+        """The changes of the tensors of the attention along a basis of the Lie algebra, copy by copy."""
+        weights, group, copies = self.weights(layer), self.acting(layer), self.copies(layer)
+        share = len(self.dual.weight(weights)) // copies
+        for copy in range(copies):
+            for direction in group.tangents():
+                along = np.zeros((copies, *direction.shape), direction.dtype)
+                along[copy] = direction
+                across = np.repeat(group.dual_tangent(along), share, axis=0)
+                yield {
+                    self.carried.name: self.carried.move(weights, group, along),
+                    self.dual.name: self.dual.move(weights, group, across),
+                }
+
+    def stored_element(self, move: Move) -> Array:
+        """The element as files hold it."""
+        return move.element
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Part):
+    """An element of a linear factor: carried rows become g T, dual ones g⁻* S."""
+
+    factor: LinearFactor
+    group: Group
+    element: Array
+
+    @property
+    def name(self) -> str:
+        return self.factor.stored_as[0]
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights, dual = self.factor.weights(layer), self.factor.dual
+        across = self.group.adjoint(self.back)
+        across = np.repeat(across, len(dual.weight(weights)) // len(across), axis=0)
+        changes = {
+            self.factor.carried.name: self.factor.carried.move(weights, self.group, self.element),
+            dual.name: dual.move(weights, self.group, across),
+        }
+        return layer.with_(**{self.factor.place: weights.with_(**changes)})
+
+    @cached_property
+    def back(self) -> Array:
+        """g⁻¹."""
+        return self.group.inverse(self.element)
+
+    def inverse(self) -> Move:
+        return Move(self.factor, self.group, self.back)
+
+    @property
+    def condition(self) -> float:
+        return self.group.condition(self.element)
+
+    def arrays(self) -> dict[str, Array]:
+        return {self.factor.stored_as[1]: self.factor.stored_element(self)}

@@ -1,0 +1,143 @@
+"""Latents of multi-head latent attention: rotations that their norms allow, and their gains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.groups import Gauge, Orthogonal, Sampler
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LatentWeights, LayerWeights
+from attngeom.models.specification import TransformerBlock
+from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
+
+SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "turned_query")}
+"""The latents and the maps that read them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentTurn(Part):
+    """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹ (L5), then gains D → D s with readers X → X / s."""
+
+    query: Array | None
+    key: Array
+    query_scale: Array | None
+    key_scale: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights = layer.attention
+        assert weights.key_latent is not None
+        changes: dict[str, object] = {}
+        sides = [("key_latent", ("key", "value"), self.key, self.key_scale)]
+        if weights.query_latent is not None and self.query is not None and self.query_scale is not None:
+            sides.append(("query_latent", ("query", "turned_query"), self.query, self.query_scale))
+        for name, readers, rotation, scale in sides:
+            latent = getattr(weights, name)
+            through = (latent.gain[:, None] * rotation.T) / latent.gain / scale
+            changes[name] = replace(latent, down=latent.down.then(rotation), gain=latent.gain * scale)
+            for reader in readers:
+                affine: Affine = getattr(weights, reader)
+                changes[reader] = Affine(affine.weight @ through, affine.bias)
+        return layer.with_(attention=weights.with_(**changes))
+
+    def inverse(self) -> Part:
+        return _UndoLatent(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _UndoLatent(Part):
+    part: LatentTurn
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        part = self.part
+        still = LatentTurn(
+            None if part.query is None else np.eye(len(part.query)),
+            np.eye(len(part.key)),
+            None if part.query_scale is None else 1 / part.query_scale,
+            1 / part.key_scale,
+        )
+        back = LatentTurn(
+            None if part.query is None else part.query.T,
+            part.key.T,
+            None if part.query_scale is None else np.ones_like(part.query_scale),
+            np.ones_like(part.key_scale),
+        )
+        return back.act(block, still.act(block, layer))
+
+    def inverse(self) -> LatentTurn:
+        return self.part
+
+
+@dataclass(frozen=True)
+class Latents(AttentionFactor):
+    """O(r) and (R*)^r of each latent: down → R down, readers X → X Rᵀ, gains D → D s, readers X → X / s (L4, L5)."""
+
+    topic = "qk"
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        key, query = _ranks(self.weights(layer))
+        yield LatentTurn(
+            None if query is None else sampler.orthogonal(1, query)[0],
+            sampler.orthogonal(1, key)[0],
+            None if query is None else sampler.scales(query) * sampler.signs(query),
+            sampler.scales(key) * sampler.signs(key),
+        )
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        """Orthogonal Procrustes between the down-projections; gains are folded to one."""
+        found: dict[str, Array] = {}
+        for name, (goal, latent) in _latents(self.weights(target), self.weights(source)).items():
+            found[name] = Orthogonal(len(goal.gain)).match(goal.down.weight, latent.down.weight)
+        key, query = found["key_latent"], found.get("query_latent")
+        return LatentTurn(query, key, None if query is None else np.ones(len(query)), np.ones(len(key)))
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        changes: dict[str, object] = {}
+        for name, (latent, _) in _latents(weights, weights).items():
+            group = Orthogonal(len(latent.gain))
+            matrix, pivots = group.turn(latent.down.rows, gauge, latent.down.weight.shape[-1])
+            down = latent.down.then(matrix)
+            for place, column in enumerate(pivots):
+                down.weight[place + 1 :, column] = 0.0
+            changes[name] = replace(latent, down=down)
+            for reader in SIDES[name]:
+                affine: Affine = getattr(weights, reader)
+                changes[reader] = Affine(affine.weight @ matrix.T, affine.bias)
+        return weights.with_(**changes)
+
+    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+        """Gains multiplied into the readers."""
+        changes: dict[str, object] = {}
+        for name, (latent, _) in _latents(weights, weights).items():
+            changes[name] = replace(latent, gain=np.ones_like(latent.gain))
+            for reader in SIDES[name]:
+                affine: Affine = getattr(weights, reader)
+                changes[reader] = Affine(affine.weight * latent.gain, affine.bias)
+        return weights.with_(**changes)
+
+    def unfold(self, replay: Replay) -> None:
+        weights = self.weights(replay.stored)
+        key, query = weights.key_latent, weights.query_latent
+        assert key is not None
+        replay.take(
+            LatentTurn(
+                None if query is None else np.eye(len(query.gain)),
+                np.eye(len(key.gain)),
+                None if query is None else query.gain,
+                key.gain,
+            )
+        )
+
+
+def _ranks(weights: AttentionWeights) -> tuple[int, int | None]:
+    assert weights.key_latent is not None
+    return len(weights.key_latent.gain), None if weights.query_latent is None else len(weights.query_latent.gain)
+
+
+def _latents(one: AttentionWeights, other: AttentionWeights) -> dict[str, tuple[LatentWeights, LatentWeights]]:
+    """The latents that two attentions have."""
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in SIDES}
+    return {name: pair for name, pair in pairs.items() if None not in pair}

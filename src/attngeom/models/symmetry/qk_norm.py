@@ -1,0 +1,326 @@
+"""Factors of queries and keys under a QK-norm: scales between the two gains, signs, quarter turns, means of heads.
+
+A norm of a head leaves signs of its rows and, of the rotations of a pair, quarter turns, which swap the gains. Where it
+takes the mean away (Cohere), signs of single rows would change the mean: they go with all rows of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.groups import Gauge, Sampler
+from attngeom.groups.pivots import pivot_signs
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.specification import TransformerBlock
+from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
+
+
+@dataclass(frozen=True, eq=False)
+class QKNormTurn(Part):
+    """Under a QK-norm: signs of pairs and of plain rows per group, scales between the gains, quarter turns, flips.
+
+    ``signs`` (G, f + a₀) multiply rows of K and Q; ``scales`` (1 or G, f + a₀) multiply query gains and divide key
+    gains, one number per pair; ``turns`` (1 or G, f) mark pairs (x, y) → (−y, x) whose gains are swapped; ``flips`` for
+    query and key gains change the sign of a gain with its row.
+    """
+
+    signs: Array
+    scales: Array
+    turns: Array
+    query_flips: Array
+    key_flips: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(attention=self.turn(layer.attention))
+
+    def turn(self, weights: AttentionWeights) -> AttentionWeights:
+        """The action on one attention."""
+        n = weights.heads // weights.groups
+        assert weights.query_gain is not None and weights.key_gain is not None
+        f = weights.turned_key.weight.shape[1]
+
+        def spread(values: Array, like: Array, share: int) -> Array:
+            return np.repeat(values, share, axis=0) if len(values) > 1 and len(like) > len(values) else values
+
+        changes: dict[str, object] = {}
+        for side, share, gain in (("query", n, weights.query_gain), ("key", 1, weights.key_gain)):
+            turned: Affine = getattr(weights, f"turned_{side}")
+            plain: Affine = getattr(weights, side)
+            signs = np.repeat(self.signs, share, axis=0)
+            turns = spread(self.turns, gain, share)
+            scales = spread(self.scales, gain, share)
+            factors = np.where(turns, 1j, 1.0 + 0j)
+            rows = turned.scaled(np.broadcast_to(factors, turned.bias.shape) * signs[:, :f])
+            swapped = np.concatenate([gain[:, f : 2 * f], gain[:, :f]], axis=1)
+            pairs = np.where(np.concatenate([turns, turns], axis=1), swapped, gain[:, : 2 * f])
+            both = np.concatenate([scales[:, :f], scales[:, :f], scales[:, f:]], axis=1)
+            gains = np.concatenate([pairs, gain[:, 2 * f :]], axis=1)
+            flips = self.query_flips if side == "query" else self.key_flips
+            gains = gains * flips * (both if side == "query" else 1 / both)
+            weight = rows.weight.real * flips[:, :f, None] + 1j * rows.weight.imag * flips[:, f : 2 * f, None]
+            bias = rows.bias.real * flips[:, :f] + 1j * rows.bias.imag * flips[:, f : 2 * f]
+            changes[f"turned_{side}"] = Affine(weight, bias)
+            changes[side] = plain.scaled(signs[:, f:] * flips[:, 2 * f :])
+            changes[f"{side}_gain"] = gains
+        return weights.with_(**changes)
+
+    def inverse(self) -> Part:
+        return _Undo(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Undo(Part):
+    """The inverse of a QKNormTurn: flips, scales and signs undone, then three more quarter turns."""
+
+    part: QKNormTurn
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        part = self.part
+        still = np.zeros_like(part.turns)
+        ones = np.ones_like(part.signs)
+        plain = np.ones_like(part.query_flips), np.ones_like(part.key_flips)
+        layer = QKNormTurn(part.signs, 1 / part.scales, still, part.query_flips, part.key_flips).act(block, layer)
+        for _ in range(3):
+            layer = QKNormTurn(ones, np.ones_like(part.scales), part.turns, *plain).act(block, layer)
+        return layer
+
+    def inverse(self) -> QKNormTurn:
+        return self.part
+
+
+def centred_turn(scales: Array, turns: Array, query_signs: Array, key_signs: Array) -> QKNormTurn:
+    """Under a centred QK-norm: rows of marked pairs change places, a sign goes with all rows and gains of a head.
+
+    ``scales`` (G, f + a₀) may be negative; ``turns`` (G, f); signs (H) and (G). Signs of single rows would change the
+    mean that the norm takes away, so that the sign of a quarter turn stays with its gain.
+    """
+    plain = scales.shape[1] - turns.shape[1]
+    flips = np.where(np.concatenate([turns, np.zeros((len(turns), turns.shape[1] + plain), bool)], axis=1), -1.0, 1.0)
+    spread = np.repeat(flips, len(query_signs) // len(flips), axis=0)
+    return QKNormTurn(
+        np.ones_like(scales), scales, turns, spread * query_signs[:, None], flips * key_signs[:, None]
+    )  # fmt: skip
+
+
+def head_means(weights: AttentionWeights, side: str) -> Affine:
+    """The mean of the rows of every head of ``query`` or ``key``, batched (heads, ·) and (heads)."""
+    turned: Affine = getattr(weights, f"turned_{side}")
+    plain: Affine = getattr(weights, side)
+    size = 2 * turned.weight.shape[1] + plain.weight.shape[1]
+
+    def mean(pairs: Array, rest: Array) -> Array:
+        return np.asarray(((pairs.real + pairs.imag).sum(axis=1) + rest.sum(axis=1)) / size)
+
+    return Affine(mean(turned.weight, plain.weight), mean(turned.bias, plain.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMeans(Part):
+    """Under a centred QK-norm: one map, ``query`` (H, ·) or ``key`` (G, ·), is added to all rows of a head."""
+
+    query: Affine
+    key: Affine
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(attention=self.shift(layer.attention))
+
+    def shift(self, weights: AttentionWeights) -> AttentionWeights:
+        """The action on one attention."""
+        changes: dict[str, object] = {}
+        for side, move in (("query", self.query), ("key", self.key)):
+            for name, factor in ((f"turned_{side}", 1 + 1j), (side, 1.0)):
+                own: Affine = getattr(weights, name)
+                weight = own.weight + factor * move.weight[:, None]
+                changes[name] = Affine(weight, own.bias + factor * move.bias[:, None])
+        return weights.with_(**changes)
+
+    def inverse(self) -> HeadMeans:
+        return HeadMeans(*(Affine(-move.weight, -move.bias) for move in (self.query, self.key)))
+
+
+@dataclass(frozen=True)
+class _GainFactor(AttentionFactor):
+    """What both kinds of QK-norms share: the two gains of a pair or coordinate, and pairs that are turned."""
+
+    topic = "qk"
+
+    def gains(self, weights: AttentionWeights) -> tuple[Array, Array]:
+        assert weights.query_gain is not None and weights.key_gain is not None
+        return weights.query_gain, weights.key_gain
+
+    def balance(self, weights: AttentionWeights) -> tuple[Array, Array]:
+        """Scales that make norms of query and key gains equal per pair, and pairs whose second query gain is larger."""
+        query_gain, key_gain = self.gains(weights)
+        f, rows = weights.turned_key.weight.shape[1], len(key_gain)
+        grouped = query_gain.reshape(rows, -1, query_gain.shape[1])
+        first, second = (grouped[..., :f] ** 2).sum(axis=1), (grouped[..., f : 2 * f] ** 2).sum(axis=1)
+        query_sizes = np.concatenate([first + second, (grouped[..., 2 * f :] ** 2).sum(axis=1)], axis=1)
+        key_sizes = _by_pair(key_gain**2, f)
+        alive = (query_sizes > 0) & (key_sizes > 0)
+        scales = (np.where(alive, key_sizes, 1.0) / np.where(alive, query_sizes, 1.0)) ** 0.25
+        return scales, second > first
+
+
+@dataclass(frozen=True)
+class NormalisedQueryKey(_GainFactor):
+    """(R*)^(f + a₀) between the gains of queries and keys, signs of rows, quarter turns of pairs (L5)."""
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        weights = self.weights(layer)
+        query_gain, key_gain = self.gains(weights)
+        f, plain = weights.turned_key.weight.shape[1], weights.key.weight.shape[1]
+        shared = 1 if self.spec.qk_norm is not None and self.spec.qk_norm.shares_gains else weights.groups
+        yield QKNormTurn(
+            sampler.signs(weights.groups, f + plain),
+            sampler.scales(shared, f + plain),
+            sampler.rng.random((shared, f)) < 0.5,
+            sampler.signs(*query_gain.shape),
+            sampler.signs(*key_gain.shape),
+        )
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        """Quarter turns that fit best, signs of the rows, scales between the gains."""
+        goal, weights = self.weights(target), self.weights(source)
+        query_gain, key_gain = self.gains(weights)
+        f, rows = goal.turned_key.weight.shape[1], len(key_gain)
+        share = weights.heads // weights.groups
+
+        def fits(turned: Array) -> Array:
+            """Re⟨goal, turned⟩ per group and pair, over keys and the queries of the group, without the sign."""
+            keys = (goal.turned_key.weight.conj() * weights.turned_key.weight * turned).real.sum(axis=-1)
+            queries = (goal.turned_query.weight.conj() * weights.turned_query.weight * turned).real.sum(axis=-1)
+            return np.asarray(np.abs(keys) + np.abs(queries).reshape(len(keys), share, f).sum(axis=1))
+
+        straight, quarter = fits(np.array(1.0)), fits(np.array(1j))
+        if rows == 1:
+            straight, quarter = straight.sum(axis=0, keepdims=True), quarter.sum(axis=0, keepdims=True)
+        turns = quarter > straight
+        factors = np.where(turns, 1j, 1.0)
+        inner = (goal.turned_key.weight.conj() * weights.turned_key.weight).sum(axis=-1) * factors
+        plain = (goal.key.weight * weights.key.weight).sum(axis=-1)
+        signs = np.where(np.concatenate([inner.real, plain], axis=1) < 0, -1.0, 1.0)
+        other = np.concatenate([key_gain[:, f : 2 * f], key_gain[:, :f]], axis=1)
+        pairs = np.where(np.concatenate([turns, turns], axis=1), other, key_gain[:, : 2 * f])
+        have = np.concatenate([pairs, key_gain[:, 2 * f :]], axis=1)
+        top, bottom = _by_pair(have * have, f), _by_pair(have * self.gains(goal)[1], f)
+        scales = np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 1.0)
+        return QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain))
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        """Equal norms of query and key gains per pair, larger query gain first, pivot of every key row positive."""
+        query_gain, key_gain = self.gains(weights)
+        scales, turns = self.balance(weights)
+        turned = weights.turned_key.weight * np.where(turns, 1j, 1.0)[..., None]
+        stacked = np.concatenate([turned.real, turned.imag], axis=-1)
+        signs = np.concatenate([pivot_signs(stacked), pivot_signs(weights.key.weight)], axis=1)
+        signs = np.broadcast_to(signs, (weights.groups, signs.shape[1]))
+        return QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain)).turn(weights)
+
+    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+        """Signs of the gains moved into the rows."""
+        return self._flip(weights).turn(weights)
+
+    def unfold(self, replay: Replay) -> None:
+        replay.take(self._flip(self.weights(replay.stored)))
+
+    def _flip(self, weights: AttentionWeights) -> QKNormTurn:
+        """The signs of the gains go with their rows, and nothing else."""
+        query_gain, key_gain = self.gains(weights)
+        f, plain = weights.turned_key.weight.shape[1], weights.key.weight.shape[1]
+        rows = 1 if len(key_gain) == 1 else weights.groups
+        signs = [np.where(gain < 0, -1.0, 1.0) for gain in (query_gain, key_gain)]
+        ones = np.ones((weights.groups, f + plain))
+        return QKNormTurn(ones, np.ones((rows, f + plain)), np.zeros((rows, f), bool), *signs)
+
+
+@dataclass(frozen=True)
+class CentredQueryKey(_GainFactor):
+    """Under a centred QK-norm: scales between the gains, one sign per head, rows of pairs that change places, means."""
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        weights, spec = self.weights(layer), self.spec
+        f, plain, groups = weights.turned_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
+        scales = sampler.scales(groups, f + plain) * sampler.signs(groups, f + plain)
+        turns = sampler.rng.random((groups, f)) < 0.5
+        moves = [
+            Affine(sampler.shift((count, width)), sampler.shift(count) * bias)
+            for count, width, bias in (
+                (weights.heads, weights.query.weight.shape[-1], spec.query_bias),
+                (groups, weights.key.weight.shape[-1], spec.key_bias),
+            )
+        ]
+        yield centred_turn(scales, turns, sampler.signs(weights.heads), sampler.signs(groups))
+        yield HeadMeans(*moves)
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        """Pairs whose rows change places, the sign of every head, scales between the gains with their signs."""
+        goal, weights = self.weights(target), self.weights(source)
+        share = weights.heads // weights.groups
+
+        def inner(name: str, swapped: bool) -> Array:
+            """⟨goal, rows⟩ per head and pair, real and imaginary rows having changed places if ``swapped``."""
+            rows: Array = getattr(weights, name).weight
+            rows = 1j * rows.conj() if swapped else rows
+            return np.asarray((getattr(goal, name).weight.conj() * rows).real.sum(axis=-1))
+
+        fits = [
+            np.abs(inner("turned_key", s))
+            + np.abs(inner("turned_query", s)).reshape(weights.groups, share, -1).sum(axis=1)
+            for s in (False, True)
+        ]
+        turns = np.asarray(fits[1] > fits[0])
+        signs = []
+        for side, count in (("query", share), ("key", 1)):
+            straight, swapped = (inner(f"turned_{side}", s) for s in (False, True))
+            chosen = np.where(np.repeat(turns, count, axis=0), swapped, straight)
+            plain = (getattr(goal, side).weight * getattr(weights, side).weight).sum(axis=(1, 2))
+            signs.append(np.where(chosen.sum(axis=1) + plain < 0, -1.0, 1.0))
+        f, plain_size = turns.shape[1], weights.key.weight.shape[1]
+        still = centred_turn(np.ones((weights.groups, f + plain_size)), turns, *signs)
+        have, want = self.gains(still.turn(weights))[1], self.gains(goal)[1]
+        top, bottom = _by_pair(have * have, f), _by_pair(have * want, f)
+        return centred_turn(np.where(bottom != 0, top / np.where(bottom != 0, bottom, 1.0), 1.0), turns, *signs)
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        """Equal norms of gains, the pivot of all rows of a head positive, and the larger key gain of every pair."""
+        key_gain, f = self.gains(weights)[1], weights.turned_key.weight.shape[1]
+        scales, turns = self.balance(weights)
+        heads = [pivot_signs(_all_rows(weights, side)) for side in ("query", "key")]
+        pairs = key_gain[:, : 2 * f].reshape(len(key_gain), 2, f)
+        larger = np.abs(pairs).argmax(axis=1)
+        chosen = np.take_along_axis(pairs, larger[:, None], axis=1)[:, 0]
+        # A quarter turn changes the sign of the gain that comes first.
+        chosen = np.where(turns & (larger == 1), -chosen, chosen) * heads[1][:, None]
+        plain = key_gain[:, 2 * f :] * heads[1][:, None]
+        scales = scales * np.where(np.concatenate([chosen, plain], axis=1) < 0, -1.0, 1.0)
+        return centred_turn(scales, turns, *heads).turn(weights)
+
+    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+        """Rows of every head of q and k less their mean, which a LayerNorm of the head takes away."""
+        means = [head_means(weights, side) for side in ("query", "key")]
+        return HeadMeans(*(Affine(-mean.weight, -mean.bias) for mean in means)).shift(weights)
+
+    def unfold(self, replay: Replay) -> None:
+        gaps = []
+        for side in ("query", "key"):
+            want, have = (head_means(self.weights(layer), side) for layer in (replay.stored, replay.pattern))
+            gaps.append(Affine(want.weight - have.weight, want.bias - have.bias))
+        replay.take(HeadMeans(*gaps))
+
+
+def _by_pair(products: Array, pairs: int) -> Array:
+    """Columns of real and imaginary parts added up, pair by pair, then those of plain coordinates."""
+    return np.concatenate(
+        [products[:, :pairs] + products[:, pairs : 2 * pairs], products[:, 2 * pairs :]], axis=1
+    )  # fmt: skip
+
+
+def _all_rows(weights: AttentionWeights, side: str) -> Array:
+    """All rows of every head of ``query`` or ``key`` as one vector."""
+    turned, plain = getattr(weights, f"turned_{side}").weight, getattr(weights, side).weight
+    return np.concatenate([turned.real, turned.imag, plain], axis=1).reshape(len(turned), -1)
