@@ -142,6 +142,8 @@ class GeneralLinear(Matrices):
         """C with C rows ≈ goal in least squares; the identity where rows or C has no full rank."""
         gram = rows @ rows.transpose(0, 2, 1)
         matrices = np.empty_like(gram)
+        if not matrices.size:
+            return matrices
         # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
         inverse, conditions = lapack.inverses(gram)
         regular = np.asarray(conditions < DEPENDENT)

@@ -120,30 +120,25 @@ def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint
 def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
     """The fingerprint of one layer."""
     stack, _ = model.place(layer)
-    memory = None
-    if model.block(layer).cross is not None:
-        encoder = model.spec.stacks[0]
-        norm = model.final_norm(encoder)
-        if encoder.final_norm is not None and norm is not None:
-            memory = (encoder.final_norm, norm)
+    memory = ModelView(model).memory() if len(model.block(layer).attentions) > 1 else None
     evaluator = LayerEvaluator(
         model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack),
         flat=can_flatten(model.spec),
         closes=layer == model.layers - 1 and ModelView(model).closing_norm() is not None,
     )  # fmt: skip
-    heads, units, rest = evaluator.heads(), evaluator.units(), evaluator.constants()
+    found = evaluator.run()
     settings = digest_of(block_settings(model.block(layer)))
-    head_digests = tuple(digest_of(head) for head in heads)
-    unit_digests = tuple(digest_of(unit) for unit in units)
-    seen = evaluator.sort_heads(head_digests)
-    summary = [settings, seen, evaluator.sort_units(unit_digests), rest]
+    head_digests = tuple(digest_of(head) for head in found.heads)
+    unit_digests = tuple(digest_of(unit) for unit in found.units)
+    seen = sorted(head_digests)
+    summary = [settings, seen, evaluator.sort_units(unit_digests), found.constants]
     distinct = len(set(seen)) == len(seen) and len(set(unit_digests)) == len(unit_digests)
     return LayerPrint(
         digest=digest_of(summary),
         heads=head_digests,
         units=unit_digests,
-        is_generic=distinct and evaluator.is_generic,
-        count=sum(map(_size, heads)) + sum(map(_size, units)) + _size(rest),
+        is_generic=distinct and found.is_generic,
+        count=_size(found.heads) + _size(found.units) + _size(found.constants),
     )
 
 

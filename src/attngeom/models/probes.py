@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
 import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.layer import LatentWeights, NormWeights
+from attngeom.models.layer import AttentionWeights, LatentWeights, NormWeights
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
-from attngeom.models.specification import Norm
+from attngeom.models.specification import GroupedAttention, Norm
 
 
 class Vectors:
@@ -79,3 +84,92 @@ class LatentInput(Input):
     def gram(self) -> int:
         """⟨down x, down x'⟩, which orthogonal changes of the latent keep."""
         return dot(self.down("gram"), self.down("gram'"))
+
+
+Rows = tuple[Array, Array, Array]
+"""Values of real parts, imaginary parts and plain coordinates of queries or keys: (heads, rows, 3).
+
+Columns: the constant, the probe, and a second probe for Gram invariants."""
+PAIRS = tuple(product((0, 1), (0, 1)))
+"""Columns of key and query whose products are seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionProbe:
+    """The maps of one attention at random residues: ``queries`` and ``keys`` are behind latents where there are some.
+
+    ``source`` is what rotated keys read, ``written`` the probe of what is written.
+    """
+
+    spec: GroupedAttention
+    weights: AttentionWeights
+    queries: Input
+    keys: Input
+    source: Input
+    written: Array
+
+    @cached_property
+    def query_rows(self) -> Rows:
+        weights = self.weights
+        turned = self.queries.read_turned(weights.turned_query, "y", "y'")
+        return *turned, self.queries.read(weights.query, "y", "y'")
+
+    @cached_property
+    def key_rows(self) -> Rows:
+        weights = self.weights
+        turned = self.source.read_turned(weights.turned_key, "x", "x'")
+        return *turned, self.keys.read(weights.key, "x", "x'")
+
+    def rotated(self, query: Rows, key: Rows) -> Iterator[list[list[int]]]:
+        """Per head, for each of `PAIRS`: real and imaginary parts of k̄ q, pair by pair."""
+        heads, groups = self.weights.heads, self.weights.turned_groups
+        amplitude = 1 if self.spec.rotary is None else residue(self.spec.rotary.amplitude) ** 2 % P
+        scale = residue(self.spec.scale)
+        (key_re, key_im, _), (query_re, query_im, _) = key, query
+        for h in range(heads):
+            t = h // (heads // groups)
+            found = []
+            for i, j in PAIRS:
+                real = key_re[t, :, i] * query_re[h, :, j] + key_im[t, :, i] * query_im[h, :, j]
+                imag = key_re[t, :, i] * query_im[h, :, j] - key_im[t, :, i] * query_re[h, :, j]
+                found.append([int(v * scale * amplitude % P) for v in (*real, *imag)])
+            yield found
+
+    def plain(self, query: Rows, key: Rows) -> Iterator[list[list[int]]]:
+        """Per head, for each of `PAIRS`: the products of plain coordinates, one by one."""
+        heads, groups, scale = self.weights.heads, self.weights.groups, residue(self.spec.scale)
+        for h in range(heads):
+            g = h // (heads // groups)
+            yield [[int(v * scale % P) for v in key[2][g, :, i] * query[2][h, :, j]] for i, j in PAIRS]
+
+    @cached_property
+    def outputs(self) -> Array:
+        """What every head writes, seen by the probe: (heads, v)."""
+        output = self.weights.output
+        rows = output.transpose(0, 2, 1).reshape(-1, output.shape[1])
+        return apply(rows, [self.written])[:, 0].reshape(len(output), -1)
+
+    @cached_property
+    def values(self) -> Array:
+        """The values of every head: (heads, v, 2), constants first."""
+        weights = self.weights
+        return np.repeat(self.keys.read(weights.value, "w"), weights.heads // weights.groups, axis=0)
+
+    @property
+    def value_constants(self) -> list[int]:
+        """Per head what its values add to every token."""
+        return [dot(row, value[:, 0]) for row, value in zip(self.outputs, self.values)]
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """What a factor keeps of one attention: per head ``scores`` for each of `PAIRS`, ``lengths`` and others.
+
+    ``joint`` ones belong to all heads together. ``is_generic``: the group is no larger than the factor says.
+    """
+
+    scores: list[list[list[int]]] = field(default_factory=list)
+    lengths: list[list[int]] = field(default_factory=list)
+    heads: list[list[int]] = field(default_factory=list)
+    joint: list[int] = field(default_factory=list)
+    is_generic: bool = True

@@ -11,6 +11,9 @@ from attngeom.exact.arrays import Array
 from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Sampler
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.matching import match_heads
+from attngeom.models.probes import PAIRS, AttentionProbe, Invariants
+from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.residues import P, dot
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.factor import AttentionFactor, ColumnSlot, LinearFactor, Move, Part, Slot
 
@@ -30,6 +33,12 @@ class RotaryScales(LinearFactor):
         """The factors of the queries."""
         return move.group.dual(move.element)
 
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """k̄ q of every pair; equal or zero frequencies have a larger group, which keeps less."""
+        rotary = self.spec.rotary
+        is_generic = rotary is None or len({0.0, *rotary.frequencies}) == 1 + len(rotary.frequencies)
+        return Invariants(scores=list(probe.rotated(probe.query_rows, probe.key_rows)), is_generic=is_generic)
+
 
 @dataclass(frozen=True)
 class QueryKey(LinearFactor):
@@ -41,6 +50,12 @@ class QueryKey(LinearFactor):
     dual = Slot("query")
     stored_as = ("GroupedQueryKey", "plain")
 
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """kᵀq of every head, without what softmax forgets of the constants of keys."""
+        seen = [i for i, _ in PAIRS] if key_bias_is_invisible(self.spec) else [1] * len(PAIRS)
+        products = probe.plain(probe.query_rows, probe.key_rows)
+        return Invariants(scores=[[[sum(row) % P] * bool(i) for i, row in zip(seen, rows)] for rows in products])
+
 
 @dataclass(frozen=True)
 class ValueOutput(LinearFactor):
@@ -51,6 +66,14 @@ class ValueOutput(LinearFactor):
     carried = Slot("value")
     dual = ColumnSlot("output")
     stored_as = ("GroupedValueOutput", "matrices")
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """o v of every head, and its constant where that is no constant of the output."""
+        heads = [[dot(row, value[:, 1])] for row, value in zip(probe.outputs, probe.values)]
+        is_generic = all(any(head) for head in heads)
+        if not value_bias_is_constant(self.spec):
+            heads = [[*head, constant] for head, constant in zip(heads, probe.value_constants)]
+        return Invariants(heads=heads, is_generic=is_generic)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
 
     >>> from attngeom.models.presets import published
     >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[2:]]
-    ['QueryKey', 'ValueOutput', 'Constants', 'HeadOrder', 'HiddenUnits']
+    ['RotaryScales', 'QueryKey', 'ValueOutput', 'Constants', 'HeadOrder', 'HiddenUnits']
     """
     return (*_norms(block), *_attentions(block, ordered), *_stream(block), *_units(block))
 
@@ -45,8 +45,7 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
         if spec.qk_norm is not None:
             yield CentredQueryKey(block, place) if spec.qk_norm.is_centred else NormalisedQueryKey(block, place)
         else:
-            yield from [RotaryScales(block, place)] * (spec.rotated > 0)
-            yield from [QueryKey(block, place)] * (spec.unrotated > 0)
+            yield from (RotaryScales(block, place), QueryKey(block, place))
         yield ValueOutput(block, place)
         yield Constants(block, place)
         if not spec.alibi and not (ordered and place == "attention"):

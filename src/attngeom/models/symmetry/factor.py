@@ -19,6 +19,7 @@ from attngeom.exact.arrays import Array
 from attngeom.groups import Gauge, Group, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.specification import GroupedAttention, TransformerBlock
 
 
@@ -118,6 +119,10 @@ class AttentionFactor(Factor):
         """:meth:`fold` of the one attention."""
         return weights
 
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """Polynomials of the weights that the factor keeps, at random residues."""
+        return Invariants()
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -209,6 +214,8 @@ class LinearFactor(AttentionFactor):
 
     def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
         carried, dual = self.carried.rows(weights), self.dual.rows(weights)
+        if not carried.size:
+            return weights
         new_carried, new_dual = np.empty_like(carried), np.empty_like(dual)
         copies, size, width = carried.shape
         share = len(dual) // copies

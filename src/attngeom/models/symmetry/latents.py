@@ -11,6 +11,7 @@ from attngeom.exact.arrays import Array
 from attngeom.groups import Gauge, Orthogonal, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LatentWeights, LayerWeights
+from attngeom.models.probes import AttentionProbe, Invariants, LatentInput
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
 
@@ -117,6 +118,11 @@ class Latents(AttentionFactor):
                 affine: Affine = getattr(weights, reader)
                 changes[reader] = Affine(affine.weight * latent.gain, affine.bias)
         return weights.with_(**changes)
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """⟨down x, down x'⟩ of each latent."""
+        inputs = (probe.queries, probe.keys)
+        return Invariants(joint=[own.gram() for own in inputs if isinstance(own, LatentInput)])
 
     def unfold(self, replay: Replay) -> None:
         weights = self.weights(replay.stored)

@@ -16,6 +16,8 @@ from attngeom.groups import Gauge, Sampler
 from attngeom.groups.pivots import pivot_signs
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.probes import AttentionProbe, Invariants, Rows
+from attngeom.models.residues import P, dot, integers
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
 
@@ -152,6 +154,40 @@ class _GainFactor(AttentionFactor):
     def gains(self, weights: AttentionWeights) -> tuple[Array, Array]:
         assert weights.query_gain is not None and weights.key_gain is not None
         return weights.query_gain, weights.key_gain
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """Products of rows times gains, one by one, and what the norm sees: ⟨Q y, Q y'⟩ and ⟨K x, K x'⟩."""
+        weights, norm = probe.weights, self.spec.qk_norm
+        assert norm is not None
+        sides = [self.seen_rows(rows) for rows in (probe.query_rows, probe.key_rows)]
+        grams = [_grams(rows) for rows in sides]
+        gains = [integers(gain) for gain in self.gains(weights)]
+        if weights.gain_rests is not None:
+            gains = [gain + integers(rest) for gain, rest in zip(gains, weights.gain_rests)]
+        query, key = (_with_gains(gain, rows) for gain, rows in zip(gains, sides))
+        scores = [
+            [first + second for first, second in zip(*parts)]
+            for parts in zip(probe.rotated(query, key), probe.plain(query, key))
+        ]
+        rotary = self.spec.rotary
+        is_generic = rotary is None or len({0.0, *rotary.frequencies}) == 1 + len(rotary.frequencies)
+        is_generic &= self.has_no_more_turns(weights)
+        if norm.is_joint:
+            joint = [sum(column) % P for rows in grams for column in zip(*rows)]
+            return Invariants(scores=scores, joint=joint, is_generic=is_generic)
+        share = weights.heads // weights.groups
+        lengths = [[*grams[0][h], *grams[1][h // share]] for h in range(weights.heads)]
+        return Invariants(scores=scores, lengths=lengths, is_generic=is_generic)
+
+    def seen_rows(self, rows: Rows) -> Rows:
+        """What the norm leaves of the rows before it divides by their length."""
+        return rows
+
+    def has_no_more_turns(self, weights: AttentionWeights) -> bool:
+        """Whether the gains of every pair differ: where they are equal, more than quarter turns are free."""
+        f = weights.turned_key.weight.shape[1]
+        pairs = [gain[:, :f] == gain[:, f : 2 * f] for gain in map(np.abs, self.gains(weights))]
+        return not np.any(pairs[0].all(axis=0) & pairs[1].all(axis=0))
 
     def balance(self, weights: AttentionWeights) -> tuple[Array, Array]:
         """Scales that make norms of query and key gains equal per pair, and pairs whose second query gain is larger."""
@@ -300,6 +336,16 @@ class CentredQueryKey(_GainFactor):
         scales = scales * np.where(np.concatenate([chosen, plain], axis=1) < 0, -1.0, 1.0)
         return centred_turn(scales, turns, *heads).turn(weights)
 
+    def seen_rows(self, rows: Rows) -> Rows:
+        """Values of the rows of every head less their mean."""
+        total = sum(part.sum(axis=1, keepdims=True) for part in rows)
+        share = pow(sum(part.shape[1] for part in rows), -1, P)
+        real, imag, plain = ((part - total * share) % P for part in rows)
+        return real, imag, plain
+
+    def has_no_more_turns(self, weights: AttentionWeights) -> bool:
+        return True
+
     def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
         """Rows of every head of q and k less their mean, which a LayerNorm of the head takes away."""
         means = [head_means(weights, side) for side in ("query", "key")]
@@ -311,6 +357,22 @@ class CentredQueryKey(_GainFactor):
             want, have = (head_means(self.weights(layer), side) for layer in (replay.stored, replay.pattern))
             gaps.append(Affine(want.weight - have.weight, want.bias - have.bias))
         replay.take(HeadMeans(*gaps))
+
+
+def _grams(rows: Rows) -> list[list[int]]:
+    """Per head the inner products of constants and probes that a norm sees."""
+    return [
+        [sum(dot(part[head, :, i], part[head, :, j]) for part in rows) % P for i, j in ((0, 0), (0, 1), (1, 2))]
+        for head in range(len(rows[0]))
+    ]
+
+
+def _with_gains(gain: Array, rows: Rows) -> Rows:
+    """Values of the rows times the residues of their gains."""
+    f = rows[0].shape[1]
+    cuts = (gain[:, :f], gain[:, f : 2 * f], gain[:, 2 * f :])
+    real, imag, plain = (part * cut[..., None] % P for part, cut in zip(rows, cuts))
+    return real, imag, plain
 
 
 def _by_pair(products: Array, pairs: int) -> Array:
