@@ -1,18 +1,11 @@
 """Groups and the axes on which they act: what idealised networks and real blocks share of their symmetries."""
 
-from attngeom.groups.gauges import DEFAULT, Gauge, balance, fix_pair
+from attngeom.groups.gauges import Gauge
 from attngeom.groups.group import ComplexScales, GeneralLinear, Group, Orthogonal, RealScales
 from attngeom.groups.sampler import Sampler
 
-__all__ = [
-    "DEFAULT",
-    "ComplexScales",
-    "Gauge",
-    "GeneralLinear",
-    "Group",
-    "Orthogonal",
-    "RealScales",
-    "Sampler",
-    "balance",
-    "fix_pair",
-]
+__all__ = ["ComplexScales", "Gauge", "GeneralLinear", "Group", "Orthogonal", "RealScales", "Sampler"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

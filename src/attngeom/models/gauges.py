@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import get_args
 
 from attngeom.errors import InputError
-from attngeom.groups import DEFAULT, Gauge
+from attngeom.groups.gauges import DEFAULT, Gauge
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry import factors

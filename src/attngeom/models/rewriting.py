@@ -15,7 +15,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.groups import fix_pair
+from attngeom.groups.gauges import fix_pair
 from attngeom.models.affine import Affine
 from attngeom.models.even_rows import even_rows
 from attngeom.models.folding import express
