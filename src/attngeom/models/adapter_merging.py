@@ -19,9 +19,9 @@ from safetensors.numpy import save_file
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups.gauges import balance
 from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter
 from attngeom.models.folders import new_folder
-from attngeom.models.gauges import balance
 from attngeom.models.writing import WriteError
 
 ROUNDING = 1e-5

@@ -25,7 +25,6 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
 from attngeom.groups.gauges import balance
-from attngeom.groups.gauges import balance
 from attngeom.models.folders import new_folder
 from attngeom.models.layer_comparison import DIFFERENT
 from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING, SAME

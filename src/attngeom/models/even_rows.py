@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry import LinearFactor, Symmetry, act, factors
+from attngeom.models.symmetry import RowFactor, Symmetry, act, factors
 
 UNEVEN = 8
 """Exponents of two by which rows of a head may differ."""
@@ -19,9 +19,9 @@ UNEVEN = 8
 
 def even_rows(block: TransformerBlock, layer: LayerWeights) -> tuple[LayerWeights, Symmetry]:
     """The layer with rows of K and Q, and of V and columns of O, of equal norms, if they are far from it."""
-    together: dict[tuple[str, str], list[tuple[LinearFactor, Array]]] = {}
+    together: dict[tuple[str, str], list[tuple[RowFactor, Array]]] = {}
     for factor in factors(block):
-        if isinstance(factor, LinearFactor):
+        if isinstance(factor, RowFactor):
             # Errors of rotated and plain rows of a head are measured together, so they are evened together.
             together.setdefault((factor.place, factor.topic), []).append((factor, _shifts(factor, layer)))
     parts = []
@@ -31,7 +31,7 @@ def even_rows(block: TransformerBlock, layer: LayerWeights) -> tuple[LayerWeight
     return act(block, layer, parts), tuple(parts)
 
 
-def _shifts(factor: LinearFactor, layer: LayerWeights) -> Array:
+def _shifts(factor: RowFactor, layer: LayerWeights) -> Array:
     """For each group and row the exponent that brings the carried row up, and dual ones down, to one norm.
 
     0 for rows of zeros, and for one rotated key for all heads, whose scale all of them share.

@@ -20,7 +20,7 @@ from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights
 from attngeom.models.readers import map_readers
 from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
-from attngeom.models.symmetry import LinearFactor, Move, QueryKey, Units, ValueOutput
+from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput, Move, RowFactor, Units
 
 FLOOR = 1e-12
 """In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
@@ -128,14 +128,14 @@ def _growth(place: str, target: AttentionWeights, found: Recovered, noise: dict[
     linear = [part for part in found.symmetry if isinstance(part, Move) and part.factor.place == place]
     moves = {type(part.factor): part for part in linear}
 
-    def elements(sort: type[LinearFactor], like: Affine) -> tuple[Array, Array]:
+    def elements(sort: type[RowFactor], like: Affine) -> tuple[Array, Array]:
         """The matrices by which a factor aligned the rows, and their inverses."""
         if sort in moves:
             return moves[sort].element, moves[sort].back
         still = np.tile(np.eye(like.weight.shape[1]), (groups, 1, 1))
         return still, still
 
-    plain, matrices = elements(QueryKey, target.key), elements(ValueOutput, target.value)
+    plain, matrices = elements(GroupedQueryKey, target.key), elements(GroupedValueOutput, target.value)
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
     grams = target.grams

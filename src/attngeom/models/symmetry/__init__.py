@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.attention import GroupedHeadOrder, QueryKey, RotaryScales, ValueOutput
+from attngeom.models.symmetry.attention import GroupedHeadOrder, GroupedQueryKey, GroupedValueOutput, RotaryScales
 from attngeom.models.symmetry.block import factors
-from attngeom.models.symmetry.factor import Factor, LinearFactor, Move, Part
+from attngeom.models.symmetry.factor import Factor, Move, Part, RowFactor
 from attngeom.models.symmetry.units import Units
 
 Symmetry = tuple[Part, ...]
@@ -37,14 +37,14 @@ def inverse(symmetry: Sequence[Part]) -> Symmetry:
 __all__ = [
     "Factor",
     "GroupedHeadOrder",
-    "LinearFactor",
+    "GroupedQueryKey",
+    "GroupedValueOutput",
     "Move",
     "Part",
-    "QueryKey",
     "RotaryScales",
+    "RowFactor",
     "Symmetry",
     "Units",
-    "ValueOutput",
     "act",
     "compose",
     "factors",

@@ -15,17 +15,17 @@ from attngeom.models.probes import PAIRS, AttentionProbe, Invariants
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.residues import P, dot
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import AttentionFactor, ColumnSlot, LinearFactor, Move, Part, Slot
+from attngeom.models.symmetry.factor import AttentionFactor, ColumnSlot, Move, Part, RowFactor, RowSlot
 
 
 @dataclass(frozen=True)
-class RotaryScales(LinearFactor):
+class RotaryScales(RowFactor):
     """(C*)^f per group on rotated pairs: k → g k, q → q / ḡ (L3), what commutes with rotations by f frequencies."""
 
     topic = "qk"
     group = ComplexScales
-    carried = Slot("turned_key")
-    dual = Slot("turned_query")
+    carried = RowSlot("turned_key")
+    dual = RowSlot("turned_query")
     stored_as = ("GroupedQueryKey", "turned")
     pivots_in_constants = False
 
@@ -41,13 +41,13 @@ class RotaryScales(LinearFactor):
 
 
 @dataclass(frozen=True)
-class QueryKey(LinearFactor):
+class GroupedQueryKey(RowFactor):
     """GL(a₀) per group on unrotated coordinates: K → C K, Q → C⁻ᵀ Q (L2)."""
 
     topic = "qk"
     group = GeneralLinear
-    carried = Slot("key")
-    dual = Slot("query")
+    carried = RowSlot("key")
+    dual = RowSlot("query")
     stored_as = ("GroupedQueryKey", "plain")
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
@@ -58,12 +58,12 @@ class QueryKey(LinearFactor):
 
 
 @dataclass(frozen=True)
-class ValueOutput(LinearFactor):
+class GroupedValueOutput(RowFactor):
     """GL(v) per group: V → B V, O → O B⁻¹ (L2)."""
 
     topic = "vo"
     group = GeneralLinear
-    carried = Slot("value")
+    carried = RowSlot("value")
     dual = ColumnSlot("output")
     stored_as = ("GroupedValueOutput", "matrices")
 
@@ -109,7 +109,7 @@ class GroupedHeadOrder(Part):
 
 
 @dataclass(frozen=True)
-class HeadOrder(AttentionFactor):
+class OrderOfHeads(AttentionFactor):
     """Orders of the groups, and of the heads of each group; the canonical one has decreasing ‖O_h V_g‖."""
 
     topic = "heads"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from attngeom.models.specification import MLP, TransformerBlock
-from attngeom.models.symmetry.attention import HeadOrder, QueryKey, RotaryScales, ValueOutput
-from attngeom.models.symmetry.constants import Constants, OutputNormSigns, StreamConstants
+from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
+from attngeom.models.symmetry.constants import AttentionBiases, OutputNormSigns, StreamConstants
 from attngeom.models.symmetry.factor import Factor
 from attngeom.models.symmetry.latents import Latents
 from attngeom.models.symmetry.norms import InputNorm
@@ -21,7 +21,7 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
 
     >>> from attngeom.models.presets import published
     >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[2:]]
-    ['RotaryScales', 'QueryKey', 'ValueOutput', 'Constants', 'HeadOrder', 'HiddenUnits']
+    ['RotaryScales', 'GroupedQueryKey', 'GroupedValueOutput', 'AttentionBiases', 'OrderOfHeads', 'HiddenUnits']
     """
     return (*_norms(block), *_attentions(block, ordered), *_stream(block), *_units(block))
 
@@ -45,11 +45,11 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
         if spec.qk_norm is not None:
             yield CentredQueryKey(block, place) if spec.qk_norm.is_centred else NormalisedQueryKey(block, place)
         else:
-            yield from (RotaryScales(block, place), QueryKey(block, place))
-        yield ValueOutput(block, place)
-        yield Constants(block, place)
+            yield from (RotaryScales(block, place), GroupedQueryKey(block, place))
+        yield GroupedValueOutput(block, place)
+        yield AttentionBiases(block, place)
         if not spec.alibi and not (ordered and place == "attention"):
-            yield HeadOrder(block, place)
+            yield OrderOfHeads(block, place)
 
 
 def _units(block: TransformerBlock) -> Iterator[Factor]:

@@ -101,7 +101,7 @@ class OutputSigns(Part):
 
 
 @dataclass(frozen=True)
-class Constants(AttentionFactor):
+class AttentionBiases(AttentionFactor):
     """Translations of the biases of one attention: of keys where softmax forgets them, of values into the output (L1).
 
     Output constants of which only the sum is seen: all of them in parallel blocks, means before a LayerNorm (L4).
@@ -178,7 +178,7 @@ class Constants(AttentionFactor):
 
 
 def place_constants(block: TransformerBlock, spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
-    """Constants of keys that have no place are not seen, those of values go into the output."""
+    """AttentionBiases of keys that have no place are not seen, those of values go into the output."""
     if key_bias_is_invisible(spec) and not spec.key_bias:
         weights = weights.with_(key=Affine.linear(weights.key.weight))
     taken = spec.output_bias or (block.parallel and has_bias(block, "mlp.input", "down"))

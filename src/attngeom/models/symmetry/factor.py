@@ -125,7 +125,7 @@ class AttentionFactor(Factor):
 
 
 @dataclass(frozen=True)
-class Slot:
+class RowSlot:
     """A map of an attention, batched over heads or groups, seen as rows (heads, n, ·)."""
 
     name: str
@@ -153,7 +153,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class ColumnSlot(Slot):
+class ColumnSlot(RowSlot):
     """A map without constant whose columns are the rows that are meant."""
 
     def weight(self, weights: AttentionWeights) -> Array:
@@ -172,15 +172,15 @@ class ColumnSlot(Slot):
 
 
 @dataclass(frozen=True)
-class LinearFactor(AttentionFactor):
+class RowFactor(AttentionFactor):
     """A group that multiplies carried rows (G, n, ·) by g, and by g⁻* the dual rows (H, n, ·) of heads that share it.
 
     The function depends on the products of a dual with a carried row alone; a subclass says which tensors these are.
     """
 
     group: ClassVar[type[Group]]
-    carried: ClassVar[Slot]
-    dual: ClassVar[Slot]
+    carried: ClassVar[RowSlot]
+    dual: ClassVar[RowSlot]
     stored_as: ClassVar[tuple[str, str]]
     """The names of the part and of its array in files."""
     pivots_in_constants: ClassVar[bool] = True
@@ -255,7 +255,7 @@ class LinearFactor(AttentionFactor):
 class Move(Part):
     """An element of a linear factor: carried rows become g T, dual ones g⁻* S."""
 
-    factor: LinearFactor
+    factor: RowFactor
     group: Group
     element: Array
 
