@@ -9,30 +9,41 @@ its entry may have: zeros stay zeros, and a small head is corrected relative to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.float_terms import CommonTerms, Member, seen_part, sees
+from attngeom.comparison.float_terms import CommonTerms, Member, readers, seen_part, sees
 from attngeom.comparison.samples import NEAR, ROUNDING, beside
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.network import Weights
-from attngeom.network.symmetry import tensors_of
+from attngeom.network.symmetry import tensors_of, weights_of
+from attngeom.network.symmetry.factor import Tensors
 
 MAX_WEIGHTS, MAX_EQUATIONS = 600, 1500
-LARGEST_EXPONENT = 100
-MAX_STEPS = 12
+LARGEST_EXPONENT, LEAST_EXPONENT = 100, -300
+RANK_CUTS = (1e-4, 1e-4, 1e-6, 1e-6, 1e-8, 1e-8, 1e-10, 1e-10, 1e-12, 1e-13, 1e-13, 1e-13)
+"""Singular values below these parts of the largest are taken as zero, step by step.
+
+Near a solution directions in which equations are dependent have singular values of the size of the distance to it; they
+vanish as the steps come closer, and what is left is solved for.
+"""
+HOPELESS = 1e6
+"""Corrections beyond so many errors after four steps do not come back."""
 STILL = 0.5
 """Steps end when the equations hold and corrections move by less than this part of the largest, or of an error."""
 STEP = 1e-30
-RANK_CUT = 1e-13
+CLEAR = 1e-3
+"""What errors change to first order by such a part of their largest effect is solved for in any case."""
+TRIED = 8
+"""Random errors from which the second order of what errors change is told."""
 REPEATS = 3
 SOLVED = 0.05
 """Equations hold if they miss by less than this part of what the allowed errors of the weights change them by."""
-CLOSED = 2.0**-50
-"""Rounding errors of an equation, relative to the sum of its parts."""
+CLOSED, STATED = 2.0**-50, 16.0
+"""Rounding errors of an equation, relative to the sum of its parts; a solution may miss by so many of them."""
 
 
 @dataclass(frozen=True)
@@ -65,57 +76,125 @@ def least_corrections(
     """
     if networks[0].architecture.num_parameters > MAX_WEIGHTS:
         return None
-    system = _System(networks, layers)
+    system = _System(_in_units(networks, layers), layers)
     if not system.is_affordable:
         return None
     errors = system.errors(tolerance)
     known, count = errors > 0, len(errors)
     x, corrections = system.start(), np.full(int(known.sum()), np.inf)
-    for _ in range(MAX_STEPS):
+    for step, cut in enumerate((*RANK_CUTS, 0.0)):
         values, slopes = system.equations(x[None])[0], system.slopes(x)
         if not np.all(np.isfinite(values)) or not np.all(np.isfinite(slopes)):
             break
+        # Most equations between zeros say nothing.
+        is_said = (values != 0) | slopes.any(axis=1)
+        values, slopes = values[is_said], slopes[is_said]
         weighted, free = slopes[:, :count][:, known] * errors[known], slopes[:, system.free]
         before, corrections = corrections, (x[:count] - system.given)[known] / errors[known]
         largest = float(np.max(np.abs(corrections), initial=0.0))
         # What errors do not change, they do not explain; and a solution is one only where the next step stays.
-        sizes, floors = np.linalg.norm(weighted, axis=1), CLOSED * np.abs(slopes) @ np.abs(x)
+        sizes, floors = _lengths(weighted), CLOSED * np.abs(slopes) @ np.abs(x)
         is_still = np.max(np.abs(corrections - before), initial=0.0) <= STILL * max(1.0, largest)
-        if is_still and np.all(np.abs(values) <= SOLVED * sizes + floors):
+        is_complete = step and RANK_CUTS[step - 1] == RANK_CUTS[-1]
+        if is_complete and is_still and np.all(np.abs(values) <= SOLVED * sizes + STATED * floors):
             return Corrections(largest, float(np.sqrt(np.mean(corrections**2))))
-        rows = 1 / _nonzero(sizes + floors)
-        z, y = _least_step(weighted, free, values, corrections, rows, CLOSED / max(tolerance, ROUNDING))
+        if not cut or (step > 3 and largest > HOPELESS):
+            break
+
+        def curvature(z: Array, y: Array, at: Array = x, J: Array = slopes, is_said: Array = is_said) -> Array:
+            """What steps change equations by, beyond the first order."""
+            steps = np.zeros((len(z), system.count))
+            steps[:, np.flatnonzero(known)], steps[:, system.free] = errors[known] * z, y
+            return system.equations(at + steps)[:, is_said] - system.equations(at[None])[:, is_said] - steps @ J.T
+
+        z, y = _least_step(
+            *(weighted, free, values, corrections), sizes=sizes, floors=floors, cut=cut, curvature=curvature
+        )
         x = x.copy()
         x[:count][known] = system.given[known] + errors[known] * z
         x[system.free] += y
     return None
 
 
-def _least_step(M: Array, G: Array, values: Array, at: Array, rows: Array, rounding: float) -> tuple[Array, Array]:
-    """The shortest z, and a y, with values + M (z − at) + G y = 0; equations are multiplied by ``rows``.
+def _least_step(
+    *given: Array, sizes: Array, floors: Array, cut: float, curvature: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
+    """The shortest z, and a y, with values + M (z − at) + G y = 0 for the given M, G, values, at.
 
-    What is missed in directions that z hardly moves is left as it is if it is no more than ``rounding`` explains.
+    ``sizes`` are the lengths of the rows of M, ``floors`` the rounding errors of equations, ``curvature`` what steps
+    change them by beyond the first order. Singular values below ``cut`` are taken as zero; in directions that z moves
+    by less than rounding errors and the second order of allowed errors, only what these do not explain is solved for.
     """
-    columns = np.ones(G.shape[1])
+    M, G, values, at = given
+    rows, columns = 1 / _nonzero(sizes + floors), np.ones(G.shape[1])
     for _ in range(2):
         columns /= _nonzero(np.max(np.abs(rows[:, None] * G * columns), axis=0, initial=0.0))
         rows = rows / np.maximum(1.0, np.max(np.abs(rows[:, None] * G * columns), axis=1, initial=0.0))
     M, G, goal = rows[:, None] * M, rows[:, None] * G * columns, rows * (M @ at - values)
-    left, sizes, _ = lapack.svd(G) if G.size else (np.eye(len(G)), np.zeros(0), None)
-    rest = left[:, int(np.sum(sizes > RANK_CUT * sizes.max(initial=0.0))) :].T
+    left, sizes, right = lapack.svd(G) if G.size else (np.eye(len(G)), np.zeros(0), np.zeros((0, 0)))
+    rank = int(np.sum(sizes > cut * sizes.max(initial=0.0)))
+    back = (right[:rank].T / sizes[:rank]) @ left[:, :rank].T
+    rest = left[:, rank:].T
     bound = rest @ M
     units = _nonzero(np.linalg.norm(bound, axis=1))
     left, sizes, right = lapack.svd(bound / units[:, None], full_matrices=False)
-    back = lapack.pinv(G, rcond=RANK_CUT)
-    is_moved = sizes > RANK_CUT * sizes.max(initial=0.0)
+    seen = left.T @ (rest / units[:, None])
+    tried = np.random.default_rng(0).standard_normal((TRIED, M.shape[1]))
+    second = curvature(tried, -(tried @ M.T) @ back.T * columns) * rows
+    explained = np.sqrt(seen**2 @ (rows * floors) ** 2 + np.mean((second @ seen.T) ** 2, axis=0))
+    is_moved, is_clear = sizes > cut * sizes.max(initial=0.0), sizes >= np.minimum(explained, CLEAR)
     z, y = np.zeros(M.shape[1]), np.zeros(G.shape[1])
     # What a solution misses is solved for again: small entries become exact relative to themselves.
     for _ in range(REPEATS):
-        missing = left.T @ (rest @ (goal - M @ z - G @ y) / units)
-        is_solved = is_moved & ((sizes >= rounding) | (np.abs(missing) > NEAR * rounding))
-        z = z + right.T @ np.where(is_solved, missing / _nonzero(sizes), 0.0)
+        missing = seen @ (goal - M @ z - G @ y)
+        unexplained = np.sign(missing) * np.maximum(np.abs(missing) - explained, 0.0)
+        missing = np.where(is_moved, np.where(is_clear, missing, unexplained), 0.0)
+        z = z + right.T @ (missing / _nonzero(sizes))
         y = y + back @ (goal - M @ z - G @ y)
     return z, y * columns
+
+
+def _lengths(a: Array) -> Array:
+    """The lengths of rows; small numbers do not vanish."""
+    largest = np.max(np.abs(a), axis=1, initial=0.0)
+    return np.asarray(largest * np.linalg.norm(a / _nonzero(largest)[:, None], axis=1))
+
+
+def _in_units(networks: tuple[Weights, Weights], layers: list[CommonTerms]) -> tuple[Weights, Weights]:
+    """The same equations between numbers of moderate size.
+
+    They are homogeneous in the A of a term, and in its values unless Σ V is seen, which is homogeneous in those of the
+    layer: so all heads of a term, or of a layer, are multiplied by one power of two.
+    """
+    seen = sees(networks[0].architecture)
+    sides = [tensors_of(weights) for weights in networks]
+    for index, layer in enumerate(layers):
+        everybody = [Member(side, head, 0.0) for side in (0, 1) for head in range(networks[0].architecture.heads)]
+        paired = {(member.side, member.head) for term in layer.terms for member in term}
+        alone = [[member] for member in everybody if (member.side, member.head) not in paired]
+        for members in (*layer.terms, *alone):
+            _scale_together(sides, index, members, ("Q", "K"))
+        for members in [everybody] if seen in ("signed", "nothing") else (*layer.terms, *alone):
+            _scale_together(sides, index, members, ("V", "O"))
+    architecture, domain = networks[0].architecture, networks[0].domain
+    return weights_of(architecture, sides[0], domain), weights_of(architecture, sides[1], domain)
+
+
+def _scale_together(sides: list[Tensors], index: int, members: list[Member], letters: tuple[str, str]) -> None:
+    """Multiply the products of two tensors of all members by one power of two, each pair of them evened."""
+    present = [x for x in letters if (index, 0, x) in sides[0]]
+    pairs = [[(index, member.head, x) for x in present] for member in members]
+    sizes = [[_exponent(sides[member.side][place]) for place in pair] for member, pair in zip(members, pairs)]
+    total = max(sum(size) for size in sizes)
+    for member, pair, size in zip(members, pairs, sizes):
+        gap = sum(size) - total
+        for number, (place, exponent) in enumerate(zip(pair, size)):
+            share = gap // len(pair) if number == 0 else gap - gap // len(pair)
+            sides[member.side][place] = np.ldexp(sides[member.side][place], share - exponent)
+
+
+def _exponent(a: Array) -> int:
+    return int(np.frexp(np.max(np.abs(a), initial=0.0))[1])
 
 
 def _nonzero(sizes: Array) -> Array:
@@ -126,7 +205,7 @@ class _System:
     """The equations of two networks that are the same sums of terms, and all unknowns as one vector."""
 
     def __init__(self, networks: tuple[Weights, Weights], layers: list[CommonTerms]) -> None:
-        self.architecture = networks[0].architecture
+        self.architecture, self.networks = networks[0].architecture, networks
         self.layers = layers
         self.seen = sees(self.architecture)
         self.tensors = [tensors_of(weights) for weights in networks]
@@ -185,7 +264,7 @@ class _System:
     def is_affordable(self) -> bool:
         """Whether there are few unknowns, of moderate size: products of them neither overflow nor vanish."""
         exponents = np.frexp(self.given[self.given != 0])[1]
-        is_moderate = bool(np.all(np.abs(exponents) < LARGEST_EXPONENT))
+        is_moderate = bool(np.all((exponents < LARGEST_EXPONENT) & (exponents > LEAST_EXPONENT)))
         return is_moderate and self.equations(self.start()[None]).shape[1] <= MAX_EQUATIONS
 
     def errors(self, tolerance: float) -> Array:
@@ -284,9 +363,9 @@ class _System:
         """What the next layer reads of directions that it should not read."""
         unread = self.layers[index].unread[side]
         if unread.size:
-            for head in range(self.architecture.heads):
-                for name in "QKV":
-                    yield self._get(x, "tensor", side, index + 1, head, name) @ unread
+            for place, head in enumerate(self.networks[side].layers[index + 1]):
+                for name in readers(self.architecture, head, self.layers[index].close):
+                    yield self._get(x, "tensor", side, index + 1, place, name) @ unread
 
     def slopes(self, x: Array) -> Array:
         """The derivative of all equations: exact up to rounding, for they are polynomials, by imaginary steps."""

@@ -23,7 +23,7 @@ from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_s
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
 from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_special_inputs, judge_outputs
 from attngeom.comparison.float_refinement import refine
-from attngeom.comparison.float_terms import common_terms
+from attngeom.comparison.float_terms import common_terms, exchange_factors, factor_rank_one
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
@@ -165,11 +165,9 @@ def _judge(
     is_noise = is_noise and outputs.excess <= AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
     is_near = verdict.same is True and outputs.excess <= allowed
     is_corrected = False
-    if verdict.same is None and _are_corrected(pair.weights, tolerance, 0.0):
-        verdict, is_near, is_corrected = Ruling(True, "corrected by rounding errors, both are one function"), True, True
-    elif verdict.same is None and _are_corrected(pair.weights, tolerance, tolerance):
+    if not is_near and _are_corrected(pair.weights, tolerance):
         verdict = Ruling(True, f"corrected by at most {NEAR * tolerance:.0e} of an entry, both are one function")
-        is_near, is_corrected = outputs.excess <= allowed or is_noise, True
+        is_near, is_corrected = True, True
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
         verdict = _by_alignment(aligned, tolerance, seed)
@@ -184,13 +182,22 @@ def _judge(
     return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
 
 
-def _are_corrected(weights: tuple[Weights, Weights], tolerance: float, errors: float) -> bool:
-    """Whether corrections within such errors make two networks one function; several guesses of terms are tried."""
+def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
+    """Whether corrections within errors of the weights make two networks one function; several guesses are tried."""
     close = max(100 * tolerance, ROUNDING)
+    if weights[0].architecture.rule.is_polynomial and not weights[0].architecture.is_factored:
+        factored = [factor_rank_one(side, tolerance) for side in weights]
+        if factored[0] is not None and factored[1] is not None:
+            weights = factored[0], factored[1]
+    tried: list[list[object]] = []
     for guess in ((0.0, SHARP), (close, SHARP), (close, 10 * tolerance)):
         try:
-            layers = common_terms(weights, *guess)
-            found = None if layers is None else least_corrections(weights, layers, errors)
+            fitted = exchange_factors(weights, *guess)
+            layers = common_terms(fitted, *guess)
+            if layers is None or (choices := [layer.choice for layer in layers]) in tried:
+                continue
+            tried.append(choices)
+            found = least_corrections(fitted, layers, tolerance)
         except (SingularError, RangeError):
             continue
         if found is not None and found.are_explained:
