@@ -81,7 +81,7 @@ def least_corrections(
         return None
     errors = system.errors(tolerance)
     known, count = errors > 0, len(errors)
-    x, corrections = system.start(), np.full(int(known.sum()), np.inf)
+    x, corrections, is_complete = system.start(), np.full(int(known.sum()), np.inf), False
     for step, cut in enumerate((*RANK_CUTS, 0.0)):
         values, slopes = system.equations(x[None])[0], system.slopes(x)
         if not np.all(np.isfinite(values)) or not np.all(np.isfinite(slopes)):
@@ -95,7 +95,6 @@ def least_corrections(
         # What errors do not change, they do not explain; and a solution is one only where the next step stays.
         sizes, floors = _lengths(weighted), CLOSED * np.abs(slopes) @ np.abs(x)
         is_still = np.max(np.abs(corrections - before), initial=0.0) <= STILL * max(1.0, largest)
-        is_complete = step and RANK_CUTS[step - 1] == RANK_CUTS[-1]
         if is_complete and is_still and np.all(np.abs(values) <= SOLVED * sizes + STATED * floors):
             return Corrections(largest, float(np.sqrt(np.mean(corrections**2))))
         if not cut or (step > 3 and largest > HOPELESS):
@@ -107,7 +106,7 @@ def least_corrections(
             steps[:, np.flatnonzero(known)], steps[:, system.free] = errors[known] * z, y
             return system.equations(at + steps)[:, is_said] - system.equations(at[None])[:, is_said] - steps @ J.T
 
-        z, y = _least_step(
+        z, y, is_complete = _least_step(
             *(weighted, free, values, corrections), sizes=sizes, floors=floors, cut=cut, curvature=curvature
         )
         x = x.copy()
@@ -118,8 +117,8 @@ def least_corrections(
 
 def _least_step(
     *given: Array, sizes: Array, floors: Array, cut: float, curvature: Callable[[Array, Array], Array]
-) -> tuple[Array, Array]:
-    """The shortest z, and a y, with values + M (z − at) + G y = 0 for the given M, G, values, at.
+) -> tuple[Array, Array, bool]:
+    """The shortest z, and a y, with values + M (z − at) + G y = 0 for the given M, G, values, at; is nothing left out?
 
     ``sizes`` are the lengths of the rows of M, ``floors`` the rounding errors of equations, ``curvature`` what steps
     change them by beyond the first order. Singular values below ``cut`` are taken as zero; in directions that z moves
@@ -151,7 +150,8 @@ def _least_step(
         missing = np.where(is_moved, np.where(is_clear, missing, unexplained), 0.0)
         z = z + right.T @ (missing / _nonzero(sizes))
         y = y + back @ (goal - M @ z - G @ y)
-    return z, y * columns
+    missing, floor = seen @ (goal - M @ z - G @ y), CLOSED * np.abs(seen) @ np.abs(goal)
+    return z, y * columns, bool(np.all(is_moved | (np.abs(missing) <= NEAR * (explained + floor))))
 
 
 def _lengths(a: Array) -> Array:

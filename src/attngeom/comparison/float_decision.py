@@ -25,7 +25,7 @@ from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inp
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_terms import common_terms, exchange_factors, factor_rank_one
 from attngeom.comparison.float_virtual import judge_virtual
-from attngeom.comparison.powers import RescaledPair, rescale_pair
+from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
 from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, ROUNDING, Layers, draw_copies
 from attngeom.comparison.separation import consensus
@@ -185,6 +185,7 @@ def _judge(
 def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
     """Whether corrections within errors of the weights make two networks one function; several guesses are tried."""
     close = max(100 * tolerance, ROUNDING)
+    weights = without_unseen(weights[0]), without_unseen(weights[1])
     if weights[0].architecture.rule.is_polynomial and not weights[0].architecture.is_factored:
         factored = [factor_rank_one(side, tolerance) for side in weights]
         if factored[0] is not None and factored[1] is not None:

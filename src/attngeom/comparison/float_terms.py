@@ -18,6 +18,8 @@ from attngeom.exact.domains import Array
 from attngeom.network import Architecture, Head, Weights
 
 ROUNDING = 1e-15
+NOTHING = 0.04
+"""A product of factors below so many times what makes two heads one, relative to these, is zero."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def seen_part(architecture: Architecture, A: Array) -> Array:
 def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) -> list[CommonTerms] | None:
     """The terms of both networks; None if there is no guess.
 
-    Heads of one network whose A differ by less than ``close`` are taken as one, and an A below it as zero; 0 pairs the
-    heads one by one. Singular values below ``cut`` are taken as zero.
+    Heads of one network whose A differ by less than ``close`` are taken as one, and products of 0.04 of it as zero; 0
+    pairs the heads one by one. Singular values below ``cut`` are taken as zero.
 
     >>> from attngeom.exact import RR
     >>> from attngeom.network import random_weights
@@ -204,7 +206,7 @@ def _group(
     idle: list[Member] = []
     for side, given in enumerate(forms):
         for place, matrix in enumerate(given):
-            if lapack.norm(matrix) <= max(ROUNDING, close) * sizes[side][place] and seen != "plain":
+            if lapack.norm(matrix) <= max(ROUNDING, NOTHING * close) * sizes[side][place] and seen != "plain":
                 idle.append(Member(side, place, 0.0))
             elif (side, place) not in mute:
                 matrices[side, place] = matrix
@@ -228,7 +230,7 @@ def is_mute(head: Head, close: float) -> bool:
     """Whether the value map of a head is zero, up to ``close`` if it is a product."""
     if head.O is None:
         return not head.V.any()
-    return lapack.norm(head.O @ head.V) <= max(ROUNDING, close) * lapack.norm(head.O) * lapack.norm(head.V)
+    return lapack.norm(head.O @ head.V) <= max(ROUNDING, NOTHING * close) * lapack.norm(head.O) * lapack.norm(head.V)
 
 
 def _pair(groups: list[list[Member]], matrices: dict[tuple[int, int], Array], seen: str) -> list[list[Member]]:

@@ -119,6 +119,22 @@ class _Balance:
         )
 
 
+def without_unseen(weights: Weights) -> Weights:
+    """The same function with zeros for entries that meet nothing but zeros, and for scores of one normalised token.
+
+    >>> from attngeom.network import Architecture
+    >>> w = Weights.from_vector(Architecture((2, 1), 1), np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]), RR)
+    >>> without_unseen(w).vector().tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    architecture, tensors = weights.architecture, tensors_of(weights)
+    if architecture.rule.is_normalised and architecture.tokens == 1:
+        tensors = {place: np.zeros_like(a) if place[2] in "QK" else a for place, a in tensors.items()}
+        weights = weights_of(architecture, tensors, RR)
+    live = _Balance(weights).live
+    return weights_of(architecture, {place: np.where(live[place], a, 0.0) for place, a in tensors.items()}, RR)
+
+
 @dataclass(frozen=True, eq=False)
 class RescaledPair:
     """Two networks on inputs 2^inputs · X, with outputs in other units, both in gauges of moderate size.
