@@ -8,7 +8,6 @@ from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import layers_of_heads
 from attngeom.dimensions.lower.balls import balls_lower_bound
 from attngeom.dimensions.lower.minor import entry_degree, estimate_dimension, minor_lower_bound
-from attngeom.dimensions.point import coefficient_jacobian
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p
@@ -16,6 +15,7 @@ from attngeom.network import Architecture, random_weights
 from attngeom.verification import verify
 from tests.effort import examples
 
+from .coefficients import coefficient_jacobian
 from .strategies import architectures
 
 

@@ -1,16 +1,22 @@
 """The rank at given weights: generic points reach the dimension, special points fall short by a known amount."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from attngeom.dimensions import dimension, rank_at
+from attngeom.dimensions.layer_kernel import layer_kernels
 from attngeom.errors import DomainError
 from attngeom.exact import GF, QQ, RR
 from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices
+from attngeom.network.tangent import jacobian
 from tests.effort import examples
 
+from .coefficients import coefficient_jacobian
+from .points import draw_point, tally
 from .strategies import architectures
 
 ONE = Architecture((3, 2), 2, 3)
@@ -97,7 +103,35 @@ def test_defect_at_rank_one_points():
     other = rank_at(weights_from_matrices(ONE, [A], [QQ.convert([[1, 0, 3], [2, 4, 6]])], QQ))
     assert boundary.is_exact and other.is_exact
     assert 0 < other.defect < boundary.defect
-    assert boundary.method == "coefficients over Q"
+    assert boundary.rank == QQ.rank(coefficient_jacobian(weights_from_matrices(ONE, [A], [QQ.matmul(h, k.T)], QQ)))
+
+
+def test_bounds_meet_at_most_special_points():
+    """For one layer always; lower bounds never exceed upper ones, which do not hang on how they were found."""
+    counts = tally(150, seed=5)
+    total = sum(counts.values(), Counter())
+    assert total["wrong"] == 0 and total["undecided"] <= 12
+    assert all(found["undecided"] == 0 for name, found in counts.items() if "one layer" in name)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_lightning_layer_has_the_rank_of_its_coefficients(seed):
+    rng = np.random.default_rng([9, seed])
+    architecture = Architecture((3, 2), 2, int(rng.integers(1, 4)), heads=2, value_width=1)
+    entries = rng.integers(-1, 2, size=architecture.num_parameters)
+    weights = Weights.from_vector(architecture, QQ.convert(entries), QQ)
+    point = rank_at(weights)
+    assert point.is_exact and point.rank == QQ.rank(coefficient_jacobian(weights))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_layers_do_not_change_along_their_kernels(seed):
+    """The Jacobian at random inputs, by the derivatives of the network, takes every direction to zero."""
+    rng = np.random.default_rng([11, seed])
+    weights = draw_point(rng)
+    shape, kernels = weights.architecture, RR.convert(layer_kernels(weights))
+    J = jacobian(weights.to(RR), rng.normal(size=(4, shape.widths[0], shape.tokens))).T
+    assert np.all(np.abs(J @ kernels.T) <= 1e-9 * (np.abs(J) @ np.abs(kernels.T) + 1e-12))
 
 
 def test_zero_weights_have_rank_zero():

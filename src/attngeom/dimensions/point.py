@@ -18,18 +18,16 @@ from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.balls import certify_rank
-from attngeom.exact.domains import QQ, RR, Array, BalancedField, Balls, Domain
+from attngeom.exact.domains import RR, BalancedField, Balls
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
-from attngeom.layer.coefficients import expand_matrices
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
 from attngeom.network.tokens import telling_tokens
-from attngeom.network.weights import Head, Weights, random_weights
+from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
 
-MAX_EXACT_ENTRIES = 2 * 10**5
 MAX_ENTRIES = 5 * 10**8
 MAX_TOKENS = 8
 MAX_BALLS = 25 * 10**5
@@ -94,9 +92,10 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     """The rank of the differential at given weights: bounds that are proven for rational ones, an estimate for floats.
 
     Floats are rationals too: ``rank_at(weights.to(QQ))`` speaks of the numbers as they are. Polynomial attention:
-    lower bound mod p, upper bound from the symmetry vectors at the point; for one layer that is not too large the
-    Jacobian of all coefficients is ranked over Q, which is exact. Other kinds: certified by ball arithmetic.
+    lower bound mod p; other kinds: lower bound certified by ball arithmetic. Upper bound from the symmetry vectors at
+    the point and from directions along which a layer does not change there, found over Q.
 
+    >>> from attngeom.exact import QQ
     >>> from attngeom.network import random_weights
     >>> rank_at(random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=0)).rank
     7
@@ -119,10 +118,6 @@ def _bound(weights: Weights, seed: int) -> PointRank:
     if not architecture.rule.is_polynomial:
         return _between(weights, _rank_by_balls(weights, most, seed), most, "balls", seed)
     p, lower = _rank_mod_p(weights, most + SPARE_ROWS, seed)
-    rows = architecture.widths[1] * architecture.widths[0] ** 3
-    if lower < most and architecture.num_layers == 1 and rows * architecture.num_parameters <= MAX_EXACT_ENTRIES:
-        exact = QQ.rank(coefficient_jacobian(weights))
-        return _between(weights, exact, exact, "coefficients over Q", seed)
     # Samples with fewer tokens than the network has may miss more than chance explains.
     known = lower < most and architecture.tokens <= MAX_TOKENS
     error = min(1.0, most * entry_degree(architecture) / p) if known else None
@@ -241,29 +236,3 @@ def _random_like(weights: Weights, seed: int) -> Weights:
     for (name, tensor), (_, other) in zip(weights.tensors(), random_weights(weights.architecture, RR, seed).tensors()):
         tensors[name] = other * ((np.linalg.norm(tensor) or 1.0) / np.linalg.norm(other))
     return Weights.from_tensors(weights.architecture, tensors, RR)
-
-
-def coefficient_jacobian(weights: Weights) -> Array:
-    """The differential of all coefficients of one lightning layer, over the domain of the weights: columns are weights.
-
-    Rows are the coefficients of x_2^{(k,l)} x_1^{(m)} (which determine the layer if t ≥ 2), or for one token of
-    x^{(k,l,m)}, of every output row.
-    """
-    domain, kind = weights.domain, 0 if weights.architecture.tokens == 1 else 1
-    columns = []
-    for head in weights.layers[0]:
-        for letter, tensor in head.tensors.items():
-            for index in np.ndindex(*tensor.shape):
-                unit = domain.zeros(tensor.shape)
-                unit[index] = domain.one
-                columns.append(expand_matrices(*_varied(head, letter, unit, domain), domain)[kind].ravel())
-    return np.stack(columns, axis=1)
-
-
-def _varied(head: Head, letter: str, unit: Array, domain: Domain) -> tuple[Array, Array]:
-    """(Ȧ, V) or (A, V̇) along one tensor, with A = Kᵀ Q and V the value map: the other derivative is zero."""
-    if letter in "QK":
-        left, right = (head.K, unit) if letter == "Q" else (unit, head.Q)
-        return domain.matmul(left.T, right), head.value_matrix(domain)
-    varied = Head(head.Q, head.K, unit if letter == "V" else head.V, unit if letter == "O" else head.O)
-    return head.attention_matrix(domain), varied.value_matrix(domain)

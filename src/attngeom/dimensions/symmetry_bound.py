@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from attngeom.dimensions.layer_kernel import layer_kernels
 from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES
 from attngeom.errors import SizeError
-from attngeom.exact.domains import GF
+from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
@@ -37,10 +40,15 @@ def symmetry_upper_bound(architecture: Architecture, seed: int = 0) -> int:
 
 
 def symmetry_upper_bound_at(weights: Weights) -> int:
-    """Parameters minus the rank mod p of the symmetry vectors at rational weights: a proven bound for the rank there.
+    """Parameters minus the rank mod p of symmetry vectors and kernels of layers at rational weights: a proven bound.
 
     The rank mod p, for a prime that divides no denominator, is at most the rank over Q.
     """
     check_size(weights.architecture)
-    p, residues = modulo_some_prime(lambda p: weights.to(GF(p)), WORD_PRIME)
-    return weights.architecture.num_parameters - rank_mod_p(infinitesimal_action(residues), p)
+    kernels = layer_kernels(weights)
+
+    def vectors(p: int) -> Array:
+        return np.concatenate([infinitesimal_action(weights.to(GF(p))), GF(p).convert(kernels)])
+
+    p, rows = modulo_some_prime(vectors, WORD_PRIME)
+    return weights.architecture.num_parameters - rank_mod_p(rows, p)
