@@ -55,7 +55,7 @@ def exact_symmetry(architecture: Architecture, rng: np.random.Generator, decades
         elif isinstance(factor, LinearFactor):
             elements[factor] = matrix(factor.size)
         else:
-            elements[factor] = factor.random(rng, matrix)
+            elements[factor] = factor.random(rng, matrix, QQ)
     return Symmetry(architecture, QQ, elements)
 
 

@@ -43,6 +43,11 @@ MAX_EXACT = 5_000
 OUTPUTS_AMPLIFIED = 100.0
 SHARP = 1e-12
 """Singular values below this are taken as zero, relative to the largest."""
+DRAWN_FROM = (
+    *("widths", "attention", "tokens", "kind", "heads"),
+    *("value_width", "residual", "causal", "temperature"),
+)
+"""What errors and inputs are drawn from; a field that architectures gain later does not change answers of others."""
 SWAMPED = 0.1
 """Outputs of which errors of the weights explain more than this say nothing."""
 
@@ -108,7 +113,8 @@ class _Draws:
 
     @classmethod
     def of(cls, architecture: Architecture, vectors: list[Array], seed: int) -> _Draws:
-        digest = sha256(f"{architecture} {seed} stated".encode())
+        named = ", ".join(f"{name}={getattr(architecture, name)!r}" for name in DRAWN_FROM)
+        digest = sha256(f"Architecture({named}) {seed} stated".encode())
         stated = int.from_bytes(digest.digest()[:16])
         for vector in sorted(sha256((vector + 0.0).tobytes()).digest() for vector in vectors):
             digest.update(vector)
