@@ -128,7 +128,7 @@ def compare_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
-    """Whether two models compute the same function.
+    """Whether two models compute the same function; one may be a GGUF file made from the other.
 
     Exact first, then within rounding; names the tensors that explain a difference.
     """
@@ -138,17 +138,16 @@ def compare_command(
         return compare_adapter_folders(one, other, json, seed)
     if out is not None and level == "auto":
         level = "rounding"
+    files = [path for path in (one, other) if path.suffix.lower() == ".gguf"]
+    if len(files) == 2:
+        raise InputError("two GGUF files given; compare each with the folder it was made from, which has config.json")
+    compare: Callable[..., models.ModelComparison] = models.compare_gguf if files else models.compare
+    if files:
+        refuse_options({"--workers": workers is not None, "--scheduler": scheduler is not None})
+    sides = [*(models.open_model(path) for path in (one, other) if path not in files), *files]
     with _steps("layers") as step, _crew(workers, scheduler) as crew:
-        found = models.compare(
-            models.open_model(one),
-            models.open_model(other),
-            level=level,  # type: ignore[arg-type]  # compare refuses other words
-            scope=scope,  # type: ignore[arg-type]
-            tolerance=tolerance,
-            seed=seed,
-            progress=step,
-            crew=crew,
-        )
+        options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
+        found = compare(*sides, **options, **({} if files else {"crew": crew}))
     if out is not None:
         from attngeom.models.symmetry_files import symmetry_bytes
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attngeom.models.fingerprints import Fingerprint, fingerprint
     from attngeom.models.folding import express, fold
     from attngeom.models.gauges import canonical
+    from attngeom.models.gguf import compare_gguf, open_gguf
     from attngeom.models.layer import LayerWeights
     from attngeom.models.layer_comparison import LayerComparison
     from attngeom.models.merging import merge, write_merge
@@ -36,6 +37,7 @@ _HOMES = {
     "fingerprints": ("Fingerprint", "fingerprint"),
     "folding": ("express", "fold"),
     "gauges": ("canonical",),
+    "gguf": ("compare_gguf", "open_gguf"),
     "layer": ("LayerWeights",),
     "layer_comparison": ("LayerComparison",),
     "merging": ("merge", "write_merge"),
@@ -64,6 +66,7 @@ __all__ = [
     "canonical",
     "canonicalize",
     "compare",
+    "compare_gguf",
     "compose",
     "express",
     "family_of",
@@ -72,6 +75,7 @@ __all__ = [
     "forward",
     "inverse",
     "merge",
+    "open_gguf",
     "open_model",
     "random_symmetry",
     "recover",

@@ -17,7 +17,7 @@ from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
-from attngeom.models.reading import Header, Tensors, open_file, open_folder, safe_path, wrap_state
+from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, safe_path, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.unread import Unread, is_copy, is_used, kind_of
 
@@ -225,7 +225,7 @@ class Model:
     def dtype(self) -> str:
         """The coarsest type of the stored tensors."""
         types = {header.dtype for header in self.tensors.headers.values()}
-        return next((name for name in ("BF16", "F16", "F32") if name in types), "F64")
+        return max((name for name in types if name in ROUNDOFF), key=ROUNDOFF.__getitem__, default="F64")
 
     def outer_names(self) -> dict[str, tuple[int, ...]]:
         """Tensors of the description outside the layers, with their shapes."""
@@ -311,15 +311,15 @@ def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
         tensors = open_folder(path) if path.is_dir() else open_file(path)
-        return _assemble(tensors, read_config(folder) if config is None else config, folder)
+        return assemble(tensors, read_config(folder) if config is None else config, folder)
     if isinstance(source, Mapping):
         if config is None:
             raise InputError("a state dict without config given; pass the config of the model as well")
-        return _assemble(wrap_state(to_disk_names(source, config.get("model_type"))), config, None)
+        return assemble(wrap_state(to_disk_names(source, config.get("model_type"))), config, None)
     if hasattr(source, "state_dict") and hasattr(source, "config"):
         settings = source.config.to_dict() if hasattr(source.config, "to_dict") else dict(source.config)
         state = to_disk_names(source.state_dict(), settings.get("model_type"))
-        return _assemble(wrap_state(state), settings, None)
+        return assemble(wrap_state(state), settings, None)
     raise InputError(f"{type(source).__name__} given; a folder, a state dict or a module with a config is required")
 
 
@@ -333,7 +333,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
+def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
+    """The model of named tensors and a configuration; all that it asks for must be there."""
     family, keys = family_of(config), Config(config)
     spec, places = family.specify(keys), family.locate(keys)
     model = Model(spec, places, tensors, config, path, _prefix(places.base, tensors), read=frozenset(keys.read))
