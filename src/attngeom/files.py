@@ -107,8 +107,8 @@ def refuse_format(path: Path) -> None:
         )
     if path.suffix == ".gguf":
         raise FormatError(
-            f"{path}: GGUF files are not read; save safetensors: "
-            f"AutoModelForCausalLM.from_pretrained(FOLDER, gguf_file={path.name[:60]!r}).save_pretrained(OTHER)"
+            f"{path.name[:60]}: a GGUF file alone is not read; compare it with the folder it was made from: "
+            f"attngeom model compare FOLDER {path.name[:60]}"
         )
 
 
