@@ -12,6 +12,7 @@ import numpy as np
 from attngeom.canonical.compact import coordinates
 from attngeom.canonical.faithful import check_same_function
 from attngeom.canonical.form import CanonicalForm, canonical_form
+from attngeom.canonical.kinds import CanonicalWeights, canonicalize_kind
 from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient
 from attngeom.canonical.least_norm import SETTLED, least_norm
 from attngeom.canonical.restore import GAUGES, Gauge, restore
@@ -72,7 +73,7 @@ class Canonicalization(Result):
         return lines if self.unseen is None else {**lines, "fiber in (M, L)": self.unseen.words}
 
 
-def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalization:
+def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalization | CanonicalWeights:
     """The canonical representative: canonicalize(g · w) = canonicalize(w), exactly over Q, to rounding over floats.
 
     ``gauge`` defaults to echelon over exact domains and to balanced over floats. The function before and after is
@@ -84,6 +85,8 @@ def canonicalize(weights: Weights, gauge: Gauge | None = None) -> Canonicalizati
     >>> canonicalize(w).weights.equals(canonicalize(random_symmetry(w.architecture, QQ, seed=1).apply(w)).weights)
     True
     """
+    if not weights.architecture.is_plain:
+        return canonicalize_kind(weights, gauge)
     return from_form(canonical_form(weights), gauge, weights)
 
 
@@ -159,6 +162,9 @@ def teleport(
     """
     if objective not in OBJECTIVES:
         raise InputError(f"objective {str(objective)[:40]!r} given; one of {', '.join(OBJECTIVES)} is required")
+    if objective != "random" and not weights.architecture.is_plain:
+        what = f"objective {objective} given for {weights.architecture.kind} attention or options"
+        raise InputError(f"{what}; it is known for the kinds of the papers: random")
     measured: dict[str, float] = {}
     standing: Literal["proven", "estimate"] = "estimate"
     if objective == "random":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from attngeom.canonical.answer import OBJECTIVES, canonicalize, from_form, teleport
+from attngeom.canonical.answer import OBJECTIVES, Canonicalization, canonicalize, from_form, teleport
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.restore import GAUGES
 from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, check_choice, choice_option, file_option, flag
@@ -48,6 +48,8 @@ def canonicalize_command(
     start = None if is_compact(weights) else read_weights(weights)
     found = from_form(read_compact(weights), chosen) if start is None else canonicalize(start, chosen)
     if compact:
+        if not isinstance(found, Canonicalization):
+            raise InputError("--compact given; compact files hold lightning, softmax and sigmoid without options")
         write_compact(found.form, out)
     else:
         check_moved(start, found.weights)

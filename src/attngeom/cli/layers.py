@@ -18,6 +18,7 @@ from attngeom.interop.arrays import read_array, write_array
 from attngeom.layer.coefficients import coefficients, count_cubics, count_output, count_support
 from attngeom.layer.files import coefficients_to_json, write_coefficients
 from attngeom.network import forward
+from attngeom.network.programs import is_rational
 
 
 def forward_command(
@@ -30,7 +31,7 @@ def forward_command(
     """Evaluate a network at X: exactly for rational weights and inputs, else in double precision."""
     network = read_weights(weights)
     X, domain = read_array(inputs)
-    exact = network.domain == QQ and domain == QQ and network.architecture.rule.is_polynomial
+    exact = network.domain == QQ and domain == QQ and is_rational(network.architecture)
     domain = QQ if exact else RR
     Y = forward(network.to(domain), domain.convert(X))
     if not exact and not np.all(np.isfinite(Y)):

@@ -6,6 +6,7 @@ import numpy as np
 
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_decision import compare_floats
+from attngeom.comparison.kinds import compare_kinds
 from attngeom.comparison.results import Comparison, Report, ignore
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR
@@ -43,8 +44,12 @@ def compare(
     if first.domain.rounds:
         if not np.all(np.isfinite(first.vector())) or not np.all(np.isfinite(second.vector())):
             raise InputError("weights with NaN or infinite entries given; finite numbers are required")
+        if not first.architecture.is_plain:
+            return compare_kinds(first, second, tolerance, seed, report)
         return compare_floats(first, second, tolerance, seed, report)
     if first.domain != QQ:
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
+    if not first.architecture.is_plain:
+        return compare_kinds(first, second, tolerance, seed, report)
     decide = compare_lightning if first.architecture.rule.is_polynomial else compare_transcendental
     return decide(first, second, seed, report)

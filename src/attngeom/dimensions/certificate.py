@@ -10,12 +10,16 @@ from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.formulas import formula
 from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.search import INSTANT, Request, find_lower_bound
+from attngeom.dimensions.programs import sampled_tokens, without_idle_values
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.network import Architecture
+from attngeom.network.programs import program_of
 from attngeom.network.symmetry import count_generators
+from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 
@@ -26,6 +30,8 @@ MAX_DIMENSION = 4000
 
 def certifiable_method(architecture: Architecture) -> Request:
     """How to prove a dimension whose certificate is asked for: by theorem, or by a minor while that is small enough."""
+    if not architecture.is_plain:
+        return "minor"
     known = formula(architecture)
     if known is not None and known.status == "theorem":
         return "auto"
@@ -51,6 +57,8 @@ def certify_dimension(answer: Dimension) -> Certificate:
     >>> certify_dimension(dimension(Architecture((2, 2), 1, tokens=2), prove=True)).claim["dimension"]
     6
     """
+    if not answer.architecture.is_plain:
+        return _certify_program(answer)
     witness = answer.lower
     claim = {"kind": "dimension", "architecture": describe_claimed(answer.architecture), "dimension": answer.dimension}
     if answer.standing == "theorem" and answer.formula is not None and answer.formula.theorem is not None:
@@ -63,6 +71,17 @@ def certify_dimension(answer: Dimension) -> Certificate:
     upper = {"method": "count"} if "method" in lower else _upper_witness(answer)
     primes = sorted({bound["prime"] for bound in (lower, upper) if "prime" in bound})
     return Certificate(claim, {"lower": lower, "upper": upper}, {"seed": answer.seed, "primes": primes})
+
+
+def _certify_program(answer: Dimension) -> Certificate:
+    """The certificate of the program of a kind beyond the papers, at its tokens."""
+    architecture = without_idle_values(answer.architecture)
+    analysis = analyze(program_of(architecture, sampled_tokens(architecture)), seed=answer.seed)
+    if analysis.dimension != answer.dimension:
+        raise InputError(
+            f"no certificate was written: the program shows dimension {analysis.dimension}, not {answer.dimension}"
+        )
+    return certify_network(analysis)
 
 
 def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:

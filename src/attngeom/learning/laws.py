@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from math import comb
 from typing import Any
 
 import numpy as np
 
+from attngeom.dimensions.programs import program_bounds
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
@@ -62,8 +61,8 @@ class Law:
 
     @property
     def count(self) -> int:
-        """The entries of a symmetric matrix."""
-        return comb(self.factor.size + 1, 2)
+        """The entries of a symmetric matrix, or of the part of it that a smaller group conserves."""
+        return sum(1 for _ in self.factor.symmetric_generators())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,8 +109,8 @@ class Laws(Result):
 
     def vector(self, weights: Weights) -> Array:
         """All listed numbers in one vector: the upper triangles of the matrices, row by row."""
-        values = self.evaluate(weights).values()
-        return np.concatenate([value[np.triu_indices(len(value))] for value in values])
+        values = [value[np.triu_indices(len(value))] for value in self.evaluate(weights).values()]
+        return np.concatenate(values)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -170,6 +169,8 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
         return Laws(
             standing=standing, reason=reason, seed=seed, architecture=architecture, quantities=laws, count=count
         )
+    if not architecture.is_plain:
+        return _laws_of_program(architecture, laws, count, counted, seed)
     rank = bracket_rank(architecture, parameters - count, seed, _prime(architecture))
     most = parameters - rank.value
     if most < count:
@@ -194,6 +195,26 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
     )
 
 
+def _laws_of_program(architecture: Architecture, laws: tuple[Law, ...], count: int, counted: str, seed: int) -> Laws:
+    """Laws of a kind beyond the papers: gradients alone, without brackets, bound their number by P − D.
+
+    >>> conserved_quantities(Architecture((3, 2), 2, kind="gla")).is_complete
+    True
+    """
+    bounds = program_bounds(architecture, seed)
+    most = architecture.num_parameters - bounds.lower.value
+    standing: Standing = "undecided"
+    reason = f"{counted}; at most {most} exist, as far as gradients show; brackets are not taken for this kind"
+    if most == count and bounds.lower.is_proven:
+        standing = "proven"
+        reason = (
+            f"gradients span {bounds.lower.value} of {architecture.num_parameters} dimensions mod {bounds.lower.prime},"
+            f" so that at most {most} laws are independent; the listed ones are that many"
+        )
+    sizes: dict[str, Any] = {"quantities": laws, "count": count, "most": most}
+    return Laws(standing=standing, reason=reason, seed=seed, architecture=architecture, **sizes)
+
+
 def list_laws(architecture: Architecture) -> Iterator[Law]:
     """One law for each linear factor of the symmetry group."""
     places: dict[Place, Any] = {
@@ -202,12 +223,17 @@ def list_laws(architecture: Architecture) -> Iterator[Law]:
         for head in range(shape.heads)
         for letter in shape.tensor_shapes
     }
+    for layer, shape in enumerate(architecture.layers):
+        places |= {(layer, None, letter): None for letter, _ in shape.shared}
     for factor in linear_factors(architecture):
+        if not any(True for _ in factor.symmetric_generators()):
+            continue
         carried, dual = factor.carried(places), factor.dual(places)
         first = min(slot.place[0] for slot in carried)
         positive, negative = (_sum_of_squares(slots, first) for slots in (carried, dual))
         needs_brackets = "+" in negative and not negative.startswith("Σ")
-        yield Law(factor, f"{positive} − {f'({negative})' if needs_brackets else negative}")
+        negative = f"({negative})" if needs_brackets else negative
+        yield Law(factor, factor.law.format(positive, negative) if dual else positive)
 
 
 SQUARES = {"rows": "{0} {0}ᵀ", "columns": "{0}ᵀ {0}", "entries": "‖{0}‖²"}
@@ -229,10 +255,8 @@ def differentials(weights: Weights, laws: tuple[Law, ...]) -> Array:
     rows = domain.zeros((sum(law.count for law in laws), weights.architecture.num_parameters))
     number = 0
     for law in laws:
-        for i, j in combinations_with_replacement(range(law.factor.size), 2):
-            unit = domain.zeros((law.factor.size, law.factor.size))
-            unit[i, j] = unit[j, i] = domain.one
-            for place, change in law.factor.tangent(unit, tensors, domain).items():
+        for matrix in law.factor.symmetric_generators():
+            for place, change in law.factor.tangent(domain.convert(matrix), tensors, domain).items():
                 rows[number, slots[place]] = change.ravel()
             number += 1
     return rows
@@ -260,6 +284,8 @@ def count_independent(architecture: Architecture, laws: tuple[Law, ...], seed: i
 
 def _are_independent(architecture: Architecture) -> bool:
     """The hypotheses of Lemma I."""
+    if not architecture.is_plain:
+        return False
     for index, layer in enumerate(architecture.layers):
         if layer.attention > 2 * layer.d_in or (layer.value_width or 0) > layer.d_in:
             return False

@@ -110,6 +110,8 @@ class LinearFactor(GroupFactor):
 
     size: int
     """n."""
+    law: ClassVar[str] = "{0} − {1}"
+    """What gradient flow conserves, from the sums of squares of the carried and of the dual tensors."""
 
     @abstractmethod
     def carried(self, tensors: Tensors) -> Sequence[Slot]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.symmetry.element import Symmetry
 from attngeom.network.symmetry.head_order import HeadOrder
-from attngeom.network.symmetry.linear import QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.linear import HeadFactor, QueryKey, Scale, ValueOutput
+from attngeom.network.symmetry.smaller import HeadPart
 
 
 def matrix_to_json(array: Array, domain: Domain) -> list[Any]:
@@ -40,6 +43,9 @@ def symmetry_to_json(symmetry: Symmetry) -> dict[str, Any]:
                 layers[layer]["heads"][head]["B"] = matrix_to_json(element, domain)
             case HeadOrder(layer):
                 layers[layer]["permutation"] = list(element)
+            case HeadFactor(layer, head) | HeadPart(layer, head):
+                written = matrix_to_json(element, domain) if isinstance(element, np.ndarray) else element
+                layers[layer]["heads"][head][factor.name] = written
     return {
         "format": "attngeom/symmetry",
         "version": 1,

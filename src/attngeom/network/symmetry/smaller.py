@@ -88,6 +88,7 @@ class Channels(Subgroup):
     """
 
     name: ClassVar[str] = "channels"
+    law: ClassVar[str] = "diagonal of {0} − {1}"
     carried_as: ClassVar[Views] = QueryKey.carried_as
     dual_as: ClassVar[Views] = QueryKey.dual_as
     gates: ClassVar[tuple[str, ...]] = ("G", "bG")
@@ -149,6 +150,7 @@ class PlaneScale(Subgroup):
     """(C*)^{a/2}: a complex number for each plane of rotary embeddings, which commutes with its rotations."""
 
     name: ClassVar[str] = "plane-scale"
+    law: ClassVar[str] = "traces of the planes of {0} − {1}"
     carried_as: ClassVar[Views] = QueryKey.carried_as
     dual_as: ClassVar[Views] = QueryKey.dual_as
 
@@ -208,6 +210,7 @@ class SquareScale(Scale):
     """Q → λ Q, V → V/λ², where scores are squares of queries; the moment is ‖Q‖² − 2‖V‖²."""
 
     name: ClassVar[str] = "square-scale"
+    law: ClassVar[str] = "{0} − 2 {1}"
 
     def act(self, element: Array, tensors: Tensors, domain: Domain) -> Tensors:
         inverse = domain.inverse(element)
