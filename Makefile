@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel dist lint coq forge fuzz bench torch models-test doors doors-test clean
+.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel dist notebooks lint coq forge fuzz bench torch models-test doors doors-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -28,6 +28,7 @@ help:
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
 	@echo "make dist        build sdist and wheel, and check what is inside (build/dist)"
+	@echo "make notebooks   the notebooks for Jupyter and as pages (build/notebooks)"
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
@@ -95,6 +96,14 @@ dist: $(DEV)
 	$(BIN)/python -m build --outdir build/dist . >/dev/null
 	$(BIN)/python -m twine check --strict build/dist/*
 	PYTHONPATH=. $(BIN)/python -m tests.distribution build/dist
+
+# The notebooks for Jupyter, and as pages to read.
+notebooks: $(DEV)
+	mkdir -p build/notebooks
+	for each in notebooks/*.py; do name=$$(basename $$each .py); \
+	  $(BIN)/marimo export ipynb --force $$each -o build/notebooks/$$name.ipynb --sort topological && \
+	  $(BIN)/marimo export html --force $$each -o build/notebooks/$$name.html || exit 1; done
+	@echo "the notebooks: build/notebooks"
 
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
