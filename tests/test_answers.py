@@ -9,6 +9,7 @@ import pkgutil
 import runpy
 import shlex
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,8 @@ def check(answer, command):
     assert all(line == line.rstrip() for line in text.splitlines())
     card = Card(answer._repr_html_()).text
     assert card[0] == answer.standing in STANDINGS
+    # Nothing is said twice: neither the standing in front of the reason nor a row that repeats it.
+    assert not card[1].split()[0].startswith(answer.standing) and ("proven", "yes") not in pairwise(card)
     json.loads(to_json(answer.to_json()))
     if command is not None:
         # Seconds differ between two runs.
@@ -192,3 +195,12 @@ def test_weights_draw_their_spectra_and_show_formulas():
     weights = random_weights(NARROW, QQ, 0)
     assert r"\begin{pmatrix}" in weights._repr_latex_()
     assert weights.to(RR).plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_coefficients_and_families_have_cards(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = " ".join(Card(attngeom.read_coefficients("realizable.json")._repr_html_()).text)
+    assert "over QQ" in text and "x_00 x_00 x_00" in text
+    for family in attngeom.invariants(Architecture((3, 1), 2, tokens=2)):
+        text = " ".join(Card(family._repr_html_()).text)
+        assert family.name in text and f"{family.count:,}" in text

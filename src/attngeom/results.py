@@ -140,20 +140,33 @@ def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str 
     """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it.
 
     Rows that repeat the badge or the reason are left out; a label without a value is a heading.
+
+    >>> "proven</span> the bounds meet" in card("proven", "proven: the bounds meet", {"proven": "yes"})
+    True
+    """
+    said = reason.removeprefix(f"{standing}: ").removeprefix(f"{standing} ")
+    shown = {x: y for x, y in rows.items() if y != reason and x != "proven" and (x, y) != ("standing", standing)}
+    badge = (
+        f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
+        f"{html.escape(standing)}</span>"
+    )
+    return plain_card(f"{badge} {html.escape(said)}", shown, recheck)
+
+
+def plain_card(head: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:
+    """A card of what is no answer: its first line, in HTML, and rows as a table.
+
+    >>> plain_card("a layer", {"tokens": 3}).count("<td")
+    1
     """
     cells = "".join(
         f"<tr><th colspan={1 if value else 2} style='{CELL};font-weight:600;white-space:pre'>{html.escape(label)}</th>"
         + (f"<td style='{CELL}'>{html.escape(value)}</td></tr>" if value else "</tr>")
         for label, value in ((label, number(value)) for label, value in rows.items())
-        if value != reason and (label, value) != ("standing", standing)
-    )
-    badge = (
-        f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
-        f"{html.escape(standing)}</span>"
     )
     check = "" if recheck is None else f"<div style='opacity:.75'>check it: {html.escape(recheck)}</div>"
     return (
         "<div style='border:1px solid #8886;border-radius:6px;padding:.6em .9em;display:inline-block;"
-        f"max-width:100%;overflow-x:auto'><div>{badge} {html.escape(reason)}</div>"
+        f"max-width:100%;overflow-x:auto'><div>{head}</div>"
         f"<table style='border-collapse:collapse;margin:.4em 0'>{cells}</table>{check}</div>"
     )

@@ -7,6 +7,7 @@ polynomials in the coordinates these are the members themselves. All indices, in
 
 from __future__ import annotations
 
+import html
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import GF, Array, Domain
 from attngeom.exact.polynomials import Polynomial, exponent_table
 from attngeom.exact.primes import BIG_PRIME
+from attngeom.results import plain_card
 
 MAX_TABLE = 200_000
 
@@ -118,6 +120,18 @@ class Family(ABC):
     def span(self) -> int | None:
         """The dimension of the span of the members, where it is known."""
         return self.count if self.is_independent else None
+
+    def _repr_html_(self) -> str:
+        """A card: number, degree, how many members, where it is from, what the first one is."""
+        rows = {
+            "number": str(self.number),
+            "variety": str(self.variety),
+            "degree": str(self.degree),
+            "members": f"{self.count:,}" + ("" if self.span is None else f", spanning {self.span:,} dimensions"),
+            "from": self.source,
+            "member 0": self.label(0) if self.count else "none",
+        }
+        return plain_card(f"<b>{html.escape(self.name)}</b>", rows)
 
     def label(self, index: int) -> str:
         """What member ``index`` is, in words, without the name of the family."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.digits import number
 from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import (
@@ -24,7 +25,10 @@ from attngeom.exact.multisets import (
 )
 from attngeom.network import Weights
 from attngeom.network.attention.rule import swap
+from attngeom.results import plain_card
 
+SHOWN_TERMS = 6
+"""Terms of a polynomial on a card."""
 Entry = tuple[int, int]
 Monomial = tuple[Entry, Entry, Entry]
 MAX_ENTRIES = 8 * 10**7
@@ -84,6 +88,19 @@ class Coefficients:
         outside = f", {len(self.outside)} terms outside the support" if self.outside else ""
         size = f"{self.size:,} coefficients over {self.domain.name}"
         return f"Coefficients({self.d}×{self.t} → {self.d_out}×{self.t}, {size}{outside})"
+
+    def _repr_html_(self) -> str:
+        """A card: sizes, numbers, and the first output entry as a polynomial."""
+        terms = [(value, rows) for value, rows in zip(self.single[0, 0], triples(self.d)) if value != 0]
+        words = [f"{number(self.domain.format(value))} {' '.join(f'x_{r}0' for r in rows)}" for value, rows in terms]
+        shown = " + ".join([*words[:SHOWN_TERMS], *(["…"] if len(terms) > SHOWN_TERMS else [])]) or "0"
+        rows = {
+            "map": f"{self.d}×{self.t} → {self.d_out}×{self.t}, cubic",
+            "coefficients": f"{self.size:,} over {self.domain.name}",
+            "outside the support": f"{len(self.outside)} terms" if self.outside else "none",
+            "F_00, token 0 alone": shown.replace("+ -", "− "),
+        }
+        return plain_card("<b>coefficients of one layer</b>", rows)
 
     @property
     def size(self) -> int:
