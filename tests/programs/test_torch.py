@@ -86,6 +86,65 @@ MODULES = {
 }
 
 
+class Film(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.g, self.b, self.o = nn.Linear(2, 3), nn.Linear(2, 3), nn.Linear(2, 3), nn.Linear(3, 1)
+
+    def forward(self, x, z):
+        return self.o(torch.tanh(self.g(z) * self.a(x) + self.b(z)))
+
+
+class Largest(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.route, self.out = nn.Linear(3, 3), nn.Linear(3, 2)
+
+    def forward(self, x):
+        values, _ = torch.topk(self.route(x), 2)
+        return torch.sigmoid(values[:, :1] - values[:, 1:]) * self.out(x)
+
+
+def pooled():
+    return chain(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 2))
+
+
+MODULES |= {
+    "LSTM cell": (lambda: nn.LSTMCell(2, 2), [(1, 2)], 48, 18),
+    "max pool of ReLU": (pooled, [(1, 1, 5, 5)], 28, 26),
+    "average pool": (lambda: chain(nn.Conv1d(1, 2, 2), nn.Tanh(), nn.AvgPool1d(2, 1)), [(1, 1, 4)], 6, 6),
+    "transposed convolution": (
+        lambda: chain(nn.ConvTranspose1d(2, 2, 2, stride=2), nn.Tanh(), nn.Conv1d(2, 1, 2)),
+        [(1, 2, 3)],
+        15,
+        15,
+    ),
+    "batch norm behind a bias": (
+        lambda: chain(nn.Conv2d(2, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.Conv2d(2, 1, 1)),
+        [(1, 2, 3, 3)],
+        25,
+        19,
+    ),
+    "instance norm": (
+        lambda: chain(nn.Conv1d(2, 2, 1), nn.InstanceNorm1d(2, affine=True), nn.Tanh(), nn.Conv1d(2, 1, 2)),
+        [(1, 2, 4)],
+        15,
+        13,
+    ),
+    "weights with a norm": (
+        lambda: chain(nn.utils.parametrizations.weight_norm(nn.Linear(3, 3)), nn.Tanh(), nn.Linear(3, 2)),
+        [(1, 3)],
+        23,
+        20,
+    ),
+    "FiLM": (Film, [(1, 2), (1, 2)], 31, 25),
+    "bilinear": (lambda: nn.Bilinear(2, 3, 2), [(1, 2), (1, 3)], 14, 14),
+    "mish": (lambda: chain(nn.Linear(2, 2), nn.Mish(), nn.Linear(2, 2)), [(1, 2)], 12, 12),
+    "learned slopes": (lambda: chain(nn.Linear(3, 3), nn.PReLU(3), nn.Linear(3, 2)), [(1, 3)], 23, 20),
+}
+"""The dimensions are ranks of the Jacobian in float64, by singular values at several weights."""
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_dimensions_of_modules_are_proven(name):
     make, inputs, parameters, dimension = MODULES[name]
@@ -115,6 +174,11 @@ def decoder(family, layer, rotary, config):
             return (found[0] if isinstance(found, tuple) else found)[:, -1]
 
     return Layer()
+
+
+def test_the_largest_entries_are_those_of_a_region():
+    answer = attngeom.analyze(Largest(), (1, 3))
+    assert answer.region is not None and answer.lower_bound <= answer.upper_bound <= answer.parameters == 20
 
 
 LAYERS = [
@@ -152,7 +216,13 @@ class Blind(Gated):
         return self.up.weight.sum() + 0 * 1.0
 
 
+class Chosen(Largest):
+    def forward(self, x):
+        return self.out(x)[:, torch.topk(self.route(x), 2).indices[0]]
+
+
 REFUSED = [
+    (Chosen(), [(1, 3)], "index made from data met in aten"),
     (Branch(), [(1, 3)], "branches on data"),
     (Noise(), [(1, 3)], "random"),
     (Sorted(), [(1, 3)], "aten."),

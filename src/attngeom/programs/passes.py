@@ -114,3 +114,36 @@ def needed_entries(program: Program, output: int | None = None) -> list[Array]:
             for source in node.inputs:
                 flags[source] |= own
     return flags
+
+
+def vanishing_entries(program: Program, traces: Traces) -> list[Array]:
+    """For each node which of its entries are zero in the whole region of these traces: what patterns multiply by 0.
+
+    >>> from attngeom.programs import Builder
+    >>> from attngeom.programs.arithmetic import RealArithmetic
+    >>> b = Builder()
+    >>> x = b.parameter("x", (2,))
+    >>> program = b.build(b.multiply(b.positive(x), x))
+    >>> traces = run(program, Point(RealArithmetic(), {"x": np.array([[-1.0, 2.0]])}))
+    >>> vanishing_entries(program, traces)[program.output].tolist()
+    [[True, False]]
+    """
+    flags: list[Array] = []
+    for node, trace in zip(program.nodes, traces):
+        assert trace is not None
+        inner = [flags[source] for source in node.inputs]
+        lead = len(trace.result)
+        if node.operation in ("pattern", "constant"):
+            own = trace.result == 0
+        elif node.operation == "gather":
+            flat = [np.broadcast_to(x.reshape(len(x), -1), (lead, x[0].size)) for x in inner]
+            own = np.concatenate([*flat, np.ones((lead, 1), dtype=bool)], axis=1)[:, node.data["index"].ravel()]
+        elif node.operation == "contract":
+            present = [(~x).astype(np.float64) for x in inner]
+            own = trace.domain.contract(node.data["subscripts"], *present) == 0
+        elif node.operation == "add":
+            own = np.logical_and.reduce(np.broadcast_arrays(*inner))
+        else:
+            own = np.zeros((1, *node.shape), dtype=bool)
+        flags.append(np.asarray(own).reshape(-1, *node.shape))
+    return flags

@@ -21,7 +21,7 @@ from attngeom.exact.arrays import Array
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
 from attngeom.programs.existence import RootFilter
 from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
-from attngeom.programs.passes import Traces, needed_entries, pull, run, value
+from attngeom.programs.passes import Traces, needed_entries, pull, run, value, vanishing_entries
 from attngeom.programs.program import Program
 from attngeom.programs.streams import HashedStreams, MixedStreams, Streams
 
@@ -131,12 +131,13 @@ class NamedPoint:
         if not self.pattern_places:
             return {}, clear
         traces, patterns = self.real(sample[0] for sample in samples), {}
+        zeros = vanishing_entries(self.program, traces)
         for place in self.pattern_places:
             trace = traces[place]
             assert trace is not None
             kind, x = trace.node.data["kind"], trace.values[0]
             patterns[place] = evaluate_pattern(kind, x)
-            margin = pattern_margin(kind, x)
+            margin = pattern_margin(kind, x, zeros[trace.node.inputs[0]])
             clear &= np.broadcast_to(np.isfinite(margin) & (margin > MARGIN), clear.shape)
         return patterns, clear
 
@@ -164,6 +165,29 @@ class NamedPoint:
     @cached_property
     def _needed(self) -> list[Array]:
         return needed_entries(self.program)
+
+    def weights_exist(self) -> bool:
+        """Whether the roots and inverses of weights alone that outputs need exist here, at all levels."""
+        program, depth = self.program, self.program.exponents
+        fixed = [not flag for flag in program.depends_on_input]
+        patterns = self.patterns([(0,) * (self.levels + 1)])[0]
+        below: dict[int, Array] = {}
+        for level in range(self.levels, -1, -1):
+            point = Point(self.domain(level), self.weights(level), below, patterns)
+            traces = run(program, point, lambda place, level=level: fixed[place] and depth[place] >= level)  # type: ignore[misc]
+            below = {}
+            for place, (node, flags) in enumerate(zip(program.nodes, self._needed)):
+                trace = traces[place]
+                if (
+                    trace is not None
+                    and node.operation in ("root", "inverse")
+                    and np.isnan(trace.result[0][flags]).any()
+                ):
+                    return False
+                argument = traces[node.inputs[0]] if node.operation == "formal" else None
+                if argument is not None:
+                    below[place] = argument.result
+        return True
 
     def _existing(self, samples: Sequence[Sample], level: int) -> Array:
         """Which samples exist at this level: at level 0 some output does, below it everything that outputs need."""

@@ -165,6 +165,39 @@ class VectorBlock(FieldBlock):
 
 
 @dataclass(frozen=True)
+class PairBlock(FieldBlock):
+    """T[i, …] += S[i, …] for tensors of one shape: a bias before a scale into what is added behind it."""
+
+    tensor: str
+    source: str
+    axis: int
+    shape: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return self.shape[self.axis]
+
+    def _lines(self, x: Array) -> Array:
+        """(axis, samples, rest)."""
+        moved: Array = np.moveaxis(x, 1 + self.axis, 0)
+        return moved.reshape(self.count, len(x), -1)
+
+    def columns(self, gradient: Mapping[str, Array], weights: Mapping[str, Array], field: BalancedResidues) -> Array:
+        rows, values = self._lines(gradient[self.tensor]), self._lines(weights[self.source])
+        return np.asarray(field.multiply(rows, values.transpose(0, 2, 1)))[:, :, 0].T
+
+    def terms(self, unknown: int, program: Program) -> Iterator[tuple[int, int | None]]:
+        places = np.take(np.arange(prod(self.shape)).reshape(self.shape), unknown, axis=self.axis)
+        start, other = program.offsets[self.tensor].start, program.offsets[self.source].start
+        for place in places.ravel().tolist():
+            yield start + place, other + place
+
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        difference = (scales[self.tensor] - scales[self.source])[None]
+        return self._lines(difference)[:, 0]
+
+
+@dataclass(frozen=True)
 class Ansatz:
     """All blocks for a program; fields are vectors of coefficients of their unknowns.
 
@@ -190,6 +223,8 @@ class Ansatz:
                 blocks += [ShiftBlock(name, shape, axis) for axis in range(len(shape))]
             for matrix, sizes in matrices.items() if len(shape) == 1 else ():
                 blocks += [VectorBlock(name, matrix, axis, sizes) for axis in (0, 1) if sizes[axis] == shape[0]]
+            others = [other for other, size in program.parameters.items() if other != name and size == shape]
+            blocks += [PairBlock(name, other, axis, shape) for other in others for axis in range(min(2, len(shape)))]
         return cls(program, tuple(blocks))
 
     @cached_property

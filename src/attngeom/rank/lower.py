@@ -18,8 +18,8 @@ SPARE = 8
 """Samples beyond the number of weights."""
 REGIONS, MANY_REGIONS, SMALL = 8, 40, 60
 """Real points whose regions are tried, the second number for so few weights; the best one counts."""
-TRIES = 8
-"""Points that are drawn until their weights have roots."""
+TRIES, ROOT_TRIES = 8, 1024
+"""Points that are drawn until samples exist there, and until roots of weights alone do, each with even odds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,21 @@ def find_point(program: Program, seed: int, region: int = 0, name: str = "attnge
 
     Quick ones are for searches, whose finds are proven afterwards.
     """
-    for attempt in range(TRIES):
+    has_roots = any(not program.depends_on_input[place] for place in program.places("root"))
+    failed = 0
+    for attempt in range(ROOT_TRIES if has_roots else TRIES):
         label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"
         point = NamedPoint(program, label, region, quick)
+        # Points without some root of weights alone lose outputs: only if none other is met they are taken.
+        if has_roots and attempt < ROOT_TRIES - TRIES and not point.weights_exist():
+            continue
         try:
             point.draw_rows(1) if program.inputs else point.draw(1)
             return point
         except SingularError:
-            continue
+            failed += 1
+            if failed == TRIES:
+                break
     raise InputError(
         f"the network does not exist at {TRIES} random points (roots that never exist, or division by 0); "
         "ask for fewer outputs: --last-token"

@@ -42,6 +42,8 @@ PASSES = 2
 """Points in a row at which all fields that are left are annihilated."""
 MAX_ROUNDS = 64
 """Fresh points at which what is left is tried; as a rule two or three are enough."""
+LONG, SHORT, MAX_CONSTANTS = 256, 16, 32
+"""Numerators and denominators of constants that count as long, of their small multiples, and how many are tried."""
 SWEEPS = 8
 LARGEST_TRIPLES = 14
 """Up to so many tensors, fields that move three of them are looked for by themselves."""
@@ -270,11 +272,11 @@ def _extend(chosen: Array, candidates: Array, p: int) -> Array:
 
 def _lift(ansatz: Ansatz, unknowns: Array, basis: Array) -> tuple[list[Field], int]:
     """The fields with rational coefficients, and how many have none of small numerator and denominator."""
-    p = ansatz.prime
     fields: list[Field] = []
     lost = 0
+    lift = _Lift(ansatz.program, ansatz.prime)
     for row in basis:
-        coefficients = {k: reconstruct(int(row[k]) % p, p) for k in np.flatnonzero(row).tolist()}
+        coefficients = {k: lift(int(row[k])) for k in np.flatnonzero(row).tolist()}
         lifted = {int(unknowns[k]): times for k, times in coefficients.items() if times is not None}
         if len(lifted) < len(coefficients):
             lost += 1
@@ -286,6 +288,32 @@ def _lift(ansatz: Ansatz, unknowns: Array, basis: Array) -> tuple[list[Field], i
                 field[term] = field.get(term, fmpq(0)) + times
         fields.append({term: times for term, times in field.items() if times})
     return fields, lost
+
+
+class _Lift:
+    """Rationals from residues mod p: small ones, or small multiples of a constant of the program or its inverse.
+
+    What comes out is a guess, as every field is until it is proven.
+    """
+
+    def __init__(self, program: Program, p: int) -> None:
+        self.p = p
+        entries = {x for place in program.places("constant") for x in set(program.nodes[place].data["entries"])}
+        long = sorted(x for x in entries if max(abs(x.numerator), x.denominator) > LONG)
+        self.factors = [fmpq(x.numerator, x.denominator) for x in long[:MAX_CONSTANTS]]
+        self.factors += [1 / x for x in self.factors]
+
+    def __call__(self, residue: int) -> fmpq | None:
+        p = self.p
+        plain = reconstruct(residue % p, p)
+        if plain is not None and max(abs(int(plain.p)), int(plain.q)) <= LONG:
+            return plain
+        for factor in self.factors:
+            if int(factor.p) % p and int(factor.q) % p:
+                quotient = reconstruct(residue * int(factor.q) * pow(int(factor.p), -1, p) % p, p)
+                if quotient is not None and max(abs(int(quotient.p)), int(quotient.q)) <= SHORT:
+                    return quotient * factor
+        return plain
 
 
 def shorten(fields: list[Field]) -> list[Field]:

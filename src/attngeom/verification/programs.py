@@ -239,14 +239,16 @@ class Interpreter:
             return {}
         found: dict[int, Array] = {}
         results: list[Array] = []
+        zeros: list[Array] = []
         with np.errstate(all="ignore"):
             for place, node in enumerate(self.program.nodes):
                 inputs = [results[k] for k in node.inputs]
                 if node.operation == "pattern":
-                    found[place] = _read_pattern(node.data["kind"], inputs[0])
+                    found[place] = _read_pattern(node.data["kind"], inputs[0], zeros[node.inputs[0]])
                     results.append(found[place].astype(float))
                 else:
                     results.append(self._real(node, inputs, index))
+                zeros.append(_zeros(node, [zeros[k] for k in node.inputs], results[-1]))
         return found
 
     def _real(self, node: CheckedNode, inputs: list[Array], index: int) -> Array:
@@ -476,15 +478,29 @@ def _each(function: Any, x: Array) -> Array:
     return np.array([function(int(t)) for t in x.ravel()], dtype=np.int64).reshape(x.shape)
 
 
-def _read_pattern(kind: str, x: Array) -> Array:
+def _zeros(node: CheckedNode, inner: list[Array], value: Array) -> Array:
+    """Which entries of a node are zero in the whole region: multiplied by the 0 of a pattern, and sums of such."""
+    if node.operation in ("pattern", "constant"):
+        return np.asarray(value == 0)
+    if node.operation == "gather":
+        return np.asarray(np.concatenate([*(x.ravel() for x in inner), [True]])[node.data["index"]]).reshape(node.shape)
+    if node.operation == "contract":
+        return np.asarray(np.einsum(node.data["subscripts"], *((~x).astype(np.int64) for x in inner)) == 0)
+    return np.logical_and.reduce(inner) if node.operation == "add" else np.zeros(node.shape, dtype=bool)
+
+
+def _read_pattern(kind: str, x: Array, zeros: Array) -> Array:
+    """The pattern of floats with a margin; entries that vanish in the whole region need none among themselves."""
     size = np.abs(x).max() + 1.0
-    gaps = np.abs(x) if kind == "positive" else np.diff(np.sort(x, axis=-1), axis=-1)
+    order = np.argsort(-x, axis=-1, kind="stable") if kind == "order" else None
+    if order is None:
+        gaps = np.abs(x)[~zeros]
+    else:
+        gone = np.take_along_axis(zeros, order, axis=-1)
+        gaps = -np.diff(np.take_along_axis(x, order, axis=-1), axis=-1)[~(gone[..., 1:] & gone[..., :-1])]
     if gaps.size and not gaps.min() > MARGIN * size:
         raise FormatError("a pattern without a margin found")
-    if kind == "positive":
-        return np.asarray(x > 0)
-    order = np.argsort(-x, axis=-1, kind="stable")
-    return np.asarray(order[..., :, None] == np.arange(x.shape[-1]))
+    return np.asarray(x > 0) if order is None else np.asarray(order[..., :, None] == np.arange(x.shape[-1]))
 
 
 def afford_gradients(interpreter: Interpreter, count: int, limit: float) -> None:

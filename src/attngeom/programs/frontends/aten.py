@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -121,6 +120,14 @@ def _power(builder: Builder, x: Any, exponent: Any) -> Any:
     return np.power(x, exponent)
 
 
+@rule("_trilinear")
+def _bilinear(builder: Builder, a: Any, kernel: Any, b: Any, *rest: Any) -> Any:
+    """Σ a_i W_oij b_j for each row, as nn.Bilinear calls it."""
+    if [list(part) for part in rest[:4]] != [[1, 3], [0], [1, 2], [2, 3]]:
+        raise InputError("a trilinear form that is not that of nn.Bilinear met; write it with einsum")
+    return np.einsum("bi,oij,bj->bo", a, kernel, b)
+
+
 @rule("addmm")
 def _affine(builder: Builder, bias: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     return beta * bias + alpha * np.matmul(a, b) if (beta, alpha) != (1, 1) else bias + np.matmul(a, b)
@@ -173,27 +180,27 @@ def _elu(builder: Builder, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: 
 
 @rule("sum")
 def _sum(builder: Builder, x: Any, axes: Any = None, keepdims: bool = False, **options: Any) -> Any:
-    return np.sum(x, axis=_axes(axes), keepdims=keepdims)
+    return np.sum(x, axis=read_axes(axes), keepdims=keepdims)
 
 
 @rule("mean")
 def _mean(builder: Builder, x: Any, axes: Any = None, keepdims: bool = False, **options: Any) -> Any:
-    return np.mean(x, axis=_axes(axes), keepdims=keepdims)
+    return np.mean(x, axis=read_axes(axes), keepdims=keepdims)
 
 
 @rule("var")
 def _variance(builder: Builder, x: Any, axes: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Any:
-    return np.var(x, axis=_axes(axes), ddof=int(correction or 0), keepdims=keepdim)
+    return np.var(x, axis=read_axes(axes), ddof=int(correction or 0), keepdims=keepdim)
 
 
 @rule("amax")
 def _maximum(builder: Builder, x: Any, axes: Any = (), keepdims: bool = False) -> Any:
-    return np.max(x, axis=_axes(axes), keepdims=keepdims)
+    return np.max(x, axis=read_axes(axes), keepdims=keepdims)
 
 
 @rule("amin")
 def _minimum(builder: Builder, x: Any, axes: Any = (), keepdims: bool = False) -> Any:
-    return np.min(x, axis=_axes(axes), keepdims=keepdims)
+    return np.min(x, axis=read_axes(axes), keepdims=keepdims)
 
 
 @rule("cumsum")
@@ -201,7 +208,88 @@ def _cumulate(builder: Builder, x: Any, axis: int, **options: Any) -> Any:
     return np.cumsum(x, axis=axis)
 
 
-def _axes(axes: Any) -> Any:
+class DataIndex:
+    """Where entries are that were chosen by their values: it may be returned, but not be used."""
+
+
+@rule("topk")
+def _largest(builder: Builder, x: Any, count: int, axis: int = -1, largest: bool = True, *rest: Any) -> Any:
+    """The largest entries of an axis in order, by the pattern of the order, which is constant on a region."""
+    ordered = np.moveaxis(np.sort(x, axis=axis), axis, -1)
+    ordered = np.flip(ordered, -1) if largest else ordered
+    return np.moveaxis(ordered[..., :count], -1, axis), DataIndex()
+
+
+@rule("sort")
+def _sort(builder: Builder, x: Any, axis: int = -1, descending: bool = False) -> Any:
+    ordered = np.sort(x, axis=axis)
+    return (np.flip(ordered, axis) if descending else ordered), DataIndex()
+
+
+@rule("max")
+def _max(builder: Builder, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    if axis is None:
+        return np.max(x)
+    return np.max(x, axis=axis, keepdims=keepdims), DataIndex()
+
+
+@rule("min")
+def _min(builder: Builder, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    if axis is None:
+        return np.min(x)
+    return np.min(x, axis=axis, keepdims=keepdims), DataIndex()
+
+
+@rule("argmax", "argmin", "argsort")
+def _chosen(builder: Builder, *rest: Any, **options: Any) -> Any:
+    return DataIndex()
+
+
+@rule("prod")
+def _product(builder: Builder, x: Any, axis: int | None = None, keepdims: bool = False, **options: Any) -> Any:
+    return np.prod(x, axis=axis, keepdims=keepdims)
+
+
+@rule("logsumexp")
+def _logsumexp(builder: Builder, x: Any, axes: Any, keepdims: bool = False) -> Any:
+    return np.log(np.sum(np.exp(x), axis=read_axes(axes), keepdims=keepdims))
+
+
+@rule("hardsigmoid")
+def _hard_sigmoid(builder: Builder, x: Any) -> Any:
+    return np.minimum(np.maximum(x + 3, 0), 6) / 6
+
+
+@rule("hardswish")
+def _hard_swish(builder: Builder, x: Any) -> Any:
+    return x * (np.minimum(np.maximum(x + 3, 0), 6) / 6)
+
+
+@rule("_prelu_kernel", "prelu")
+def _learned_leaky(builder: Builder, x: Any, slope: Any) -> Any:
+    return np.maximum(x, 0) + slope * np.minimum(x, 0)
+
+
+@rule("mish")
+def _mish(builder: Builder, x: Any) -> Any:
+    """x tanh(log(1 + eˣ)), without the logarithm: tanh(log u) = (u² − 1)/(u² + 1)."""
+    square = (1 + np.exp(x)) ** 2
+    return x * (square - 1) / (square + 1)
+
+
+@rule("log_sigmoid_forward")
+def _log_sigmoid(builder: Builder, x: Any) -> Any:
+    return -1 * np.log(1 + np.exp(-1 * x)), None
+
+
+OPERATIONS |= {
+    "sinh": plain(lambda x: (np.exp(x) - np.exp(-1 * x)) / 2),
+    "cosh": plain(lambda x: (np.exp(x) + np.exp(-1 * x)) / 2),
+}
+
+
+def read_axes(axes: Any) -> Any:
+    """Axes as NumPy takes them; none are all."""
     return (
         None if axes is None or (isinstance(axes, (list, tuple)) and not axes) else tuple(np.atleast_1d(axes).tolist())
     )
@@ -218,80 +306,11 @@ def _log_softmax(builder: Builder, x: Any, axis: int, *rest: Any) -> Any:
     return x - np.log(np.sum(np.exp(x), axis=axis, keepdims=True))
 
 
-@rule("native_layer_norm")
-def _layer_norm(builder: Builder, x: Any, shape: Sequence[int], gain: Any, bias: Any, eps: float) -> Any:
-    axes = tuple(range(-len(shape), 0))
-    centred = x - np.mean(x, axis=axes, keepdims=True)
-    normed = centred / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + eps)
-    return _affine_norm(normed, gain, bias), None, None
-
-
-def _affine_norm(x: Any, gain: Any, bias: Any) -> Any:
-    x = x if gain is None else x * gain
-    return x if bias is None else x + bias
-
-
-@rule("native_group_norm")
-def _group_norm(
-    builder: Builder, x: Any, gain: Any, bias: Any, batch: int, channels: int, size: int, groups: int, eps: float
-) -> Any:
-    parts = np.reshape(x, (batch, groups, -1))
-    centred = parts - np.mean(parts, axis=-1, keepdims=True)
-    normed = centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + eps)
-    column = (1, channels, *(1,) * (len(x.shape) - 2))
-    gain, bias = (None if y is None else np.reshape(y, column) for y in (gain, bias))
-    return _affine_norm(np.reshape(normed, x.shape), gain, bias), None, None
-
-
-@rule("_native_batch_norm_legit_no_training")
-def _batch_norm(
-    builder: Builder, x: Any, gain: Any, bias: Any, mean: Any, variance: Any, momentum: float, eps: float
-) -> Any:
-    column = (1, -1, *(1,) * (len(x.shape) - 2))
-    mean, variance = np.reshape(mean, column), np.reshape(variance, column)
-    gain, bias = (None if y is None else np.reshape(y, column) for y in (gain, bias))
-    return _affine_norm((x - mean) / np.sqrt(variance + eps), gain, bias), None, None
-
-
 @rule("embedding")
 def _embedding(builder: Builder, table: Any, index: Any, *rest: Any) -> Any:
     if isinstance(index, Traced):
         raise InputError("an index made from data met; give integers as input")
     return table[np.asarray(index)]
-
-
-@rule("convolution")
-def _convolve(
-    builder: Builder,
-    x: Any,
-    kernel: Any,
-    bias: Any,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Any:
-    """Windows of the input are gathered, then contracted with the kernel, group by group."""
-    if transposed:
-        raise InputError("a transposed convolution met; write it as a convolution of a padded input")
-    batch, channels, *sizes = x.shape
-    outputs, inner, *taps = kernel.shape
-    padded = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)])
-    wide = [n + 2 * p for n, p in zip(sizes, padding)]
-    places = [(w - d * (k - 1) - 1) // s + 1 for w, d, k, s in zip(wide, dilation, taps, stride)]
-    window = np.zeros((*places, *taps), dtype=np.int64)
-    for axis, (count, step, tap, gap) in enumerate(zip(places, stride, taps, dilation)):
-        rows = np.arange(count)[:, None] * step + np.arange(tap)[None] * gap
-        shape = [1] * (2 * len(places))
-        shape[axis], shape[len(places) + axis] = count, tap
-        window = window * wide[axis] + rows.reshape(shape)
-    flat = np.reshape(padded, (batch, channels, prod(wide)))
-    windows = np.reshape(flat[:, :, window.ravel()], (batch, groups, channels // groups, prod(places), prod(taps)))
-    kernels = np.reshape(kernel, (groups, outputs // groups, inner, prod(taps)))
-    found = np.reshape(np.einsum("bgcpk,gock->bgop", windows, kernels), (batch, outputs, *places))
-    return found if bias is None else found + np.reshape(bias, (1, -1, *(1,) * len(places)))
 
 
 def _like(number: float) -> Rule:

@@ -18,11 +18,16 @@ from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference
-from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, OPERATIONS, RANDOM
+from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, RANDOM, DataIndex
+from attngeom.programs.frontends.aten_windows import OPERATIONS
 from attngeom.programs.frontends.numpy_function import Traced, as_node, index_work, shape_of
 from attngeom.programs.program import Program
 
-KEPT = ("softplus", "gelu", "elu", "leaky_relu", "silu", "hardtanh", "_softmax", "_safe_softmax", "native_layer_norm")
+_KEPT = """
+softplus gelu elu leaky_relu silu hardtanh mish hardswish hardsigmoid _prelu_kernel _softmax _safe_softmax
+native_layer_norm
+"""
+KEPT = tuple(_KEPT.split())
 """Operations with rows of their own, which would otherwise be taken apart into branches on data."""
 
 
@@ -195,6 +200,10 @@ def _call(node: Any, values: Mapping[Any, Any], builder: Builder) -> Any:
         return None
     if name in RANDOM:
         raise InputError(f"aten.{name}, a random operation, met{_place(node)}; a network is a function: take it out")
+    if _has_data((args, options), DataIndex):
+        raise InputError(
+            f"an index made from data met in aten.{name}{_place(node)}; give a dense form or a fixed choice"
+        )
     try:
         if name not in ("cos", "sin") and not _has_data((args, options)):
             return _on_numbers(node.target)(*args, **options)
@@ -210,11 +219,11 @@ def _call(node: Any, values: Mapping[Any, Any], builder: Builder) -> Any:
     raise InputError(f"aten.{name} met{_place(node)}; {instead}")
 
 
-def _has_data(item: Any) -> bool:
+def _has_data(item: Any, kind: type = Traced) -> bool:
     """Whether something in nested arguments depends on weights or inputs."""
     if isinstance(item, (list, tuple)):
-        return any(map(_has_data, item))
-    return any(map(_has_data, item.values())) if isinstance(item, dict) else isinstance(item, Traced)
+        return any(_has_data(x, kind) for x in item)
+    return any(_has_data(x, kind) for x in item.values()) if isinstance(item, dict) else isinstance(item, kind)
 
 
 def _on_numbers(target: Callable[..., Any]) -> Callable[..., Any]:
