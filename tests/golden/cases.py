@@ -457,7 +457,11 @@ LAMBDA = [
         "lambda {in}/stratum_zero.json --export-benchmark {out}/b",
         files=("b/benchmark.json", "b/weights.safetensors"),
     ),
-    one("lambda-bad-benchmark", "lambda {in}/stratum_boundary.json --export-benchmark {out}/b", 2),
+    one(
+        "lambda-benchmark-moved",
+        "lambda {in}/stratum_boundary.json --export-benchmark {out}/b",
+        files=("b/benchmark.json", "b/weights.safetensors"),
+    ),
     one("lambda-bad-certificate", "lambda {in}/layer.safetensors --certificate {out}/c.json", 2, files=("c.json",)),
     one("lambda-bad-nothing", "lambda", 2),
     one("lambda-bad-kind", "lambda {in}/layer.json --kind softmax", 2),

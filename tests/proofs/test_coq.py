@@ -170,7 +170,7 @@ BOTH_SIDES = [
     *thorough(
         Architecture((3, 3, 3), 1, heads=2, value_width=2, residual=True, causal=True),
         Architecture((4, 4, 4), 2, heads=2),
-        Architecture((2, 3, 3, 2), (2, 1, 2)),
+        Architecture((3, 3, 3, 3), 2),
     ),
 ]
 

@@ -10,15 +10,17 @@ import typer
 
 from attngeom.cli import options
 from attngeom.cli.app import EXIT_UNDECIDED
-from attngeom.cli.output import pairs, print_answer
+from attngeom.cli.output import pairs, print_answer, working
 from attngeom.cli.output import table as table_of
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
 from attngeom.interop.learning_benchmark import write_benchmark
+from attngeom.interop.learning_suite import write_suite
 from attngeom.learning import global_learning_coefficient, learning_coefficient, learning_table
 from attngeom.verification import write_certificate
 
 BENCHMARK = "Write weights, λ, m and a torch module for estimators."
+SUITE = "Write points with proven λ for estimators, and a script that runs one over them."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,7 @@ def lambda_command(
         Path | None, options.file_option("--certificate", "Write a certificate for attngeom verify to this file.")
     ] = None,
     export_benchmark: Annotated[Path | None, typer.Option("--export-benchmark", metavar="DIR", help=BENCHMARK)] = None,
+    suite: Annotated[Path | None, typer.Option("--suite", metavar="DIR", help=SUITE)] = None,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
@@ -48,6 +51,18 @@ def lambda_command(
 
     Exit code 0: proven; 3: not proven, an estimate of floats or bounds for λ.
     """
+    if suite is not None:
+        if weights is not None or table or shape.widths or certificate or export_benchmark:
+            raise InputError("--suite given with weights or a table; it writes points of its own")
+        with working("measuring Hessians"):
+            points = write_suite(suite, seed)
+        columns = ("name", "lambda", "multiplicity", "half_hessian_rank", "half_parameters")
+        titles = ("point", "λ", "m", "half the rank of the Hessian", "half the weights")
+        shown = table_of(titles, [[point[key] for key in columns] for point in points], left=("point",))
+        print_answer(
+            json, {"folder": str(suite), "points": points}, shown, f"next: python {suite}/run.py (needs torch)"
+        )
+        return 0
     if (weights is None) != table or table != bool(shape.widths):
         raise InputError("give a file of weights, or --widths and --table for the strata of an architecture")
     options.check_either(shape, weights)

@@ -6,14 +6,16 @@ sampler of inputs and the loss K. The truth is the network at these weights, wit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR
 from attngeom.files import check_target, make_folder, parse_json, to_json, write_atomic
+from attngeom.interop.float_points import move_to_floats
 from attngeom.interop.weights import read_weights, write_weights
-from attngeom.learning.answer import LearningCoefficient
+from attngeom.learning.answer import LearningCoefficient, learning_coefficient
 
 MODULE = '''"""An attention network at a point with known learning coefficient: see benchmark.json beside this file."""
 import json, pathlib
@@ -49,9 +51,9 @@ class Network(torch.nn.Module):
         return X
 
 def sample_inputs(batch, generator=None):
-    """Independent standard normal tokens: a density on an open set with finite moments."""
+    """Independent entries, uniform on [-1, 1]; unbounded inputs make Langevin chains diverge."""
     shape = (batch, ARCHITECTURE["widths"][0], ARCHITECTURE["tokens"])
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
+    return 2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1
 
 def loss(network, truth, X):
     """K(w) = E |phi_w(X) - phi_truth(X)|^2 / 2: volumes {K <= e} are of order e^lambda log(1/e)^(m-1)."""
@@ -59,16 +61,22 @@ def loss(network, truth, X):
 '''
 
 
-def write_benchmark(found: LearningCoefficient, folder: str | Path) -> list[Path]:
+def write_benchmark(
+    found: LearningCoefficient, folder: str | Path, more: Mapping[str, Any] | None = None
+) -> list[Path]:
     """Write weights.safetensors, benchmark.json and network.py; InputError unless the pair is proven at float weights.
 
-    Entries that are no floats would be rounded, and rounded weights lie in another stratum.
+    Entries that are no floats would be rounded, and rounded weights lie in another stratum: the point is moved along
+    its orbit to float entries first, where the pair is the same, which is computed anew. ``more`` joins the record.
     """
     if not found.is_proven:
         raise InputError(f"a pair that is not proven ({found.standing}) given; benchmarks need a proven one")
     weights = found.weights.to(RR)
     if not weights.to(found.weights.domain).equals(found.weights):
-        raise InputError("weights that are no float numbers given; rounding would move the point, scale them first")
+        moved = learning_coefficient(move_to_floats(found.weights), seed=found.seed or 0)
+        if (moved.value, moved.multiplicity, moved.is_proven) != (found.value, found.multiplicity, True):
+            raise AssertionError("a symmetry changed the learning coefficient")
+        weights = moved.weights.to(RR)
     record: dict[str, Any] = {
         "format": "attngeom/learning-benchmark",
         "version": 1,
@@ -78,9 +86,10 @@ def write_benchmark(found: LearningCoefficient, folder: str | Path) -> list[Path
         "stratum": found.stratum,
         "architecture": found.weights.architecture.to_json(),
         "temperature": float(found.weights.architecture.temperature),
-        "inputs": {"law": "independent standard normal entries", "shape": ["batch", "d", "t"]},
+        "inputs": {"law": "independent entries, uniform on [-1, 1]", "shape": ["batch", "d", "t"]},
         "loss": "E |phi_w(X) - phi_truth(X)|^2 / 2, the truth at these weights, no noise",
         "files": {"weights": "weights.safetensors", "network": "network.py"},
+        **(more or {}),
     }
     folder = make_folder(folder)
     paths = [folder / name for name in ("weights.safetensors", "benchmark.json", "network.py")]

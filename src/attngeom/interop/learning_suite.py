@@ -1,0 +1,144 @@
+"""A calibration suite for estimators of learning coefficients: points where λ is a theorem, and a script to run.
+
+At its points λ, half the rank of the Hessian and half the number of weights differ, or agree where they must; some have
+multiplicity m > 1. Inputs are bounded. Every record suggests a step and a temperature from the top eigenvalue of the
+Hessian, measured at samples. The script has a Langevin sampler of its own and an adapter for devinterp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.domains import QQ, RR, Array
+from attngeom.files import make_folder, to_json, write_atomic
+from attngeom.interop.learning_benchmark import write_benchmark
+from attngeom.interop.learning_suite_script import SCRIPT
+from attngeom.learning.answer import LearningCoefficient, learning_coefficient
+from attngeom.network.architecture import Architecture
+from attngeom.network.forward import forward
+from attngeom.network.weights import Weights
+
+SAMPLES = 400
+"""Inputs at which the Hessian is measured; its eigenvalues are told with two digits."""
+STEP = 1e-4
+"""Central differences of polynomials and softmax at entries of order one are right to about eight digits."""
+RANK_TOLERANCE = 1e-6
+"""Singular values below this share of the largest are zero: far above the differences, far below what is seen."""
+INVERSE_TEMPERATURE = 10_000
+STABILITY = 0.1
+"""The suggested step is this share of the largest stable one."""
+
+Tensors = Mapping[str, list[list[int]]]
+
+
+@dataclass(frozen=True)
+class SuitePoint:
+    """A point by name, and why it is there."""
+
+    name: str
+    words: str
+    architecture: Architecture
+    tensors: Tensors
+
+    @property
+    def weights(self) -> Weights:
+        return Weights.from_tensors(self.architecture, self.tensors, QQ)
+
+
+def _head(Q: list[list[int]], K: list[list[int]], V: list[list[int]], layer: int = 0) -> dict[str, list[list[int]]]:
+    return {f"layers.{layer}.Q": Q, f"layers.{layer}.K": K, f"layers.{layer}.V": V}
+
+
+ONE, TWO = Architecture((2, 2), 1, tokens=2), Architecture((2, 2), 2, tokens=2)
+SOFTMAX, NONE = Architecture((2, 2), 1, tokens=3, kind="softmax"), [[0, 0], [0, 0]]
+POINTS = (
+    SuitePoint("regular", "generic A and V: half the rank", ONE, _head([[1, 2]], [[2, -1]], [[1, 1], [0, 2]])),
+    SuitePoint(
+        "aligned",
+        "A = k qᵀ, V = h kᵀ: larger than half the rank, where chains like to stay",
+        ONE,
+        _head([[1, -1]], [[1, 2]], [[1, 2], [-1, -2]]),
+    ),
+    SuitePoint("zero", "A = V = 0: multiplicity above one", ONE, _head([[0, 0]], [[0, 0]], NONE)),
+    SuitePoint("no values", "V = 0, A generic: the attention matrix is free", ONE, _head([[1, 2]], [[2, -1]], NONE)),
+    SuitePoint(
+        "deficient factors",
+        "K and Q of rank one with KᵀQ = 0, V of rank one: a product of factors",
+        TWO,
+        _head([[0, 0], [1, 1]], [[1, -1], [0, 0]], [[1, 2], [2, 4]]),
+    ),
+    SuitePoint("softmax", "one softmax head, generic", SOFTMAX, _head([[1, 2]], [[2, -1]], [[1, 1], [0, 2]])),
+    SuitePoint("softmax, uniform", "softmax with K = Q = 0", SOFTMAX, _head([[0, 0]], [[0, 0]], [[1, 1], [0, 2]])),
+    SuitePoint("softmax, no values", "softmax with V = 0", SOFTMAX, _head([[1, 2]], [[2, -1]], NONE)),
+    SuitePoint(
+        "two layers",
+        "two lightning layers, generic: half the dimension, not half the weights",
+        Architecture((2, 2, 2), 1, tokens=2),
+        {**_head([[1, 2]], [[2, -1]], [[1, 1], [0, 2]]), **_head([[1, -1]], [[1, 3]], [[2, 1], [1, -1]], 1)},
+    ),
+)  # fmt: skip
+
+
+def hessian(weights: Weights, seed: int = 0) -> Array:
+    """E ∇φ ∇φᵀ at float weights, by differences at samples of uniform inputs."""
+    architecture, rng = weights.architecture, np.random.default_rng(seed)
+    shape = (SAMPLES, architecture.widths[0], architecture.tokens)
+    inputs, vector = rng.uniform(-1, 1, shape), np.asarray(weights.to(RR).vector(), dtype=float)
+    columns = []
+    for k in range(len(vector)):
+        ends = []
+        for sign in (1, -1):
+            moved = vector.copy()
+            moved[k] += sign * STEP
+            point = Weights.from_vector(architecture, moved, RR)
+            ends.append(np.stack([np.asarray(forward(point, X), dtype=float) for X in inputs]).ravel())
+        columns.append((ends[0] - ends[1]) / (2 * STEP))
+    J = np.stack(columns)
+    return np.asarray(J @ J.T / SAMPLES)
+
+
+def calibration(found: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
+    """What an estimator may be misled to, and what it may be started with."""
+    values = np.linalg.eigvalsh(hessian(found.weights, seed))
+    top = float(values[-1])
+    rank = int(np.sum(values > RANK_TOLERANCE * max(top, 1e-300))) if top > RANK_TOLERANCE**2 else 0
+    parameters = found.weights.architecture.num_parameters
+    scale = top if rank else 1.0
+    return {
+        "parameters": parameters,
+        "half_parameters": str(Fraction(parameters, 2)),
+        "half_hessian_rank": str(Fraction(rank, 2)),
+        "suggested": {
+            "inverse_temperature": INVERSE_TEMPERATURE,
+            "step": float(f"{2 * STABILITY / (INVERSE_TEMPERATURE * scale):.2g}"),
+            "top_eigenvalue": float(f"{top:.2g}"),
+            "localization": 1.0,
+        },
+    }
+
+
+def write_suite(folder: str | Path, seed: int = 0) -> list[dict[str, Any]]:
+    """Write a folder for each point, suite.json and run.py; the rows of the suite, λ and m computed now."""
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty; give a new folder")
+    folder = make_folder(folder)
+    rows = []
+    for point in POINTS:
+        found = learning_coefficient(point.weights, seed=seed)
+        more = {"name": point.name, "words": point.words, **calibration(found, seed)}
+        place = point.name.replace(", ", "-").replace(" ", "-")
+        write_benchmark(found, folder / place, more)
+        rows.append({"folder": place, "lambda": str(found.value), "multiplicity": found.multiplicity, **more})
+    write_atomic(
+        folder / "suite.json", to_json({"format": "attngeom/learning-suite", "version": 1, "points": rows}) + "\n"
+    )
+    write_atomic(folder / "run.py", SCRIPT)
+    return rows
