@@ -56,7 +56,14 @@ class Sampler:
         """Signs ±1."""
         return np.asarray(self.rng.choice([-1.0, 1.0], shape))
 
-    def order(self, groups: int, size: int) -> Array:
+    def coins(self, *shape: int) -> Array:
+        """True or False."""
+        return np.asarray(self.rng.random(shape) < 0.5)
+
+    def order(self, size: int) -> Array:
+        """An order of ``size`` things."""
+        return np.asarray(self.rng.permutation(size))
+
+    def block_order(self, groups: int, size: int) -> Array:
         """An order of ``groups`` blocks of ``size`` things that keeps the blocks together."""
-        places = self.rng.permutation(groups)
-        return np.concatenate([place * size + self.rng.permutation(size) for place in places])
+        return np.concatenate([place * size + self.order(size) for place in self.order(groups)])

@@ -14,15 +14,12 @@ from attngeom.models.affine import Affine
 from attngeom.models.folding import express, express_constant
 from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import (
-    Change,
     has_bias,
     map_cross_memory,
-    map_readers,
-    readers_of,
 )
 from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.symmetry import Part, factors
-from attngeom.models.symmetry.constants import place_constants
+from attngeom.models.symmetry.places import place_biases
 
 Memory = tuple[Norm, NormWeights]
 
@@ -95,45 +92,3 @@ class _Replay:
             own: LayerWeights = getattr(self, name)
             assert own.cross is not None
             setattr(self, name, own.with_(cross=map_cross_memory(own.cross, change)))
-
-
-def place_biases(block: TransformerBlock, layer: LayerWeights) -> LayerWeights | None:
-    """The layer with every bias in a place that the file has, its norms kept; None if some bias has none."""
-    for place, own in layer.attentions.items():
-        layer = layer.with_(**{place: place_constants(block, block.attentions[place], own)})
-    spec = block.attention
-    if spec is not None and not spec.output_bias and block.parallel and has_bias(block, "mlp.input", "down"):
-        assert isinstance(layer.mlp, MLPWeights)
-        attention = layer.attention
-        mlp = layer.mlp.with_(down_bias=layer.mlp.down_bias + attention.output_bias)
-        layer = layer.with_(mlp=mlp, attention=attention.with_(output_bias=np.zeros_like(attention.output_bias)))
-    for name, norm in block.input_norms.items():
-        weights = layer.norms[name]
-        total = float((weights.bias / weights.gain).sum())
-        if norm.kind == "layer" and total:
-            layer = map_readers(block, layer, name, _into_rows(block, name, weights.gain, total))
-    return layer if _has_places(block, layer) else None
-
-
-def _into_rows(block: TransformerBlock, name: str, gain: np.ndarray, total: float) -> Change:
-    def change(reader: str, affine: Affine) -> Affine:
-        if has_bias(block, name, reader) or not np.any(affine.bias):
-            return affine
-        rows = affine.bias / total
-        return Affine.linear(affine.weight + rows[..., None] / gain)
-
-    return change
-
-
-def _has_places(block: TransformerBlock, layer: LayerWeights) -> bool:
-    """Whether every bias that is not zero has a place in the file."""
-    good = all(
-        has_bias(block, name, reader) or not np.any(affine.bias)
-        for name in block.input_norms
-        for reader, affine in readers_of(block, layer, name)
-    )
-    for place, weights in layer.attentions.items():
-        good &= block.attentions[place].output_bias or not np.any(weights.output_bias)
-    if isinstance(layer.mlp, MLPWeights):
-        good &= has_bias(block, "mlp.input", "down") or not np.any(layer.mlp.down_bias)
-    return good

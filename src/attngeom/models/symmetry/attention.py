@@ -118,7 +118,7 @@ class OrderOfHeads(AttentionFactor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights = self.weights(layer)
         share = weights.heads // weights.groups
-        heads = sampler.order(weights.groups, share)
+        heads = sampler.block_order(weights.groups, share)
         yield GroupedHeadOrder(heads, heads[::share] // share, self.place)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:

@@ -7,97 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.exact.arrays import Array
 from attngeom.groups import Sampler
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import has_bias, key_bias_is_invisible, value_bias_is_constant
-from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
+from attngeom.models.specification import MLP
 from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, Replay
-from attngeom.models.symmetry.norms import MeanShift
-
-
-@dataclass(frozen=True, eq=False)
-class ConstantShift(Part):
-    """Key constants that softmax forgets, value constants that the output bias takes up, outputs that only add up.
-
-    ``key`` (G, a₀) is added to plain key biases, ``value`` (G, v) to value biases with −Σ O_h value in the output bias,
-    ``output`` (d) moves from the bias of the MLP to that of attention (parallel blocks; before a LayerNorm: c·1).
-    """
-
-    key: Array
-    value: Array
-    output: Array
-    place: str = "attention"
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.attentions[self.place]
-        spread = np.repeat(self.value, weights.heads // weights.groups, axis=0)
-        lost = np.einsum("hdv,hv->d", weights.output, spread)
-        moved = weights.with_(
-            key=Affine(weights.key.weight, weights.key.bias + self.key),
-            value=Affine(weights.value.weight, weights.value.bias + self.value),
-            output_bias=weights.output_bias - lost + self.output,
-        )
-        layer = layer.with_(**{self.place: moved})
-        if not np.any(self.output):
-            return layer
-        assert isinstance(layer.mlp, MLPWeights)
-        return layer.with_(mlp=layer.mlp.with_(down_bias=layer.mlp.down_bias - self.output))
-
-    def inverse(self) -> ConstantShift:
-        return ConstantShift(-self.key, -self.value, -self.output, self.place)
-
-
-@dataclass(frozen=True, eq=False)
-class StreamShift(Part):
-    """Post-LN blocks: writers along 1 (heads, head bias, units, unit bias) and the bias of the inner norm."""
-
-    output: Array
-    down: Array
-    constants: tuple[float, float]
-    inner: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        assert isinstance(layer.mlp, MLPWeights)
-        attention, mlp, norm = layer.attention, layer.mlp, layer.norms["attention.stream"]
-        attention = attention.with_(
-            output=attention.output + self.output[:, None, :], output_bias=attention.output_bias + self.constants[0]
-        )
-        mlp = mlp.with_(
-            up=Affine(mlp.up.weight, mlp.up.bias - mlp.up.weight @ self.inner),
-            down=mlp.down + self.down,
-            down_bias=mlp.down_bias + self.constants[1] - self.inner,
-        )
-        norms = {**layer.norms, "attention.stream": norm.changed(norm.gain, norm.bias + self.inner)}
-        return layer.with_(attention=attention, mlp=mlp, norms=norms)
-
-    def inverse(self) -> StreamShift:
-        return StreamShift(-self.output, -self.down, (-self.constants[0], -self.constants[1]), -self.inner)
-
-
-@dataclass(frozen=True, eq=False)
-class OutputSigns(Part):
-    """Norms on outputs: the sign of a gain moves into the row that writes it."""
-
-    attention: Array
-    mlp: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        assert isinstance(layer.mlp, MLPWeights)
-        norms = dict(layer.norms)
-        for name, signs in (("attention.output", self.attention), ("mlp.output", self.mlp)):
-            if name in norms:
-                norms[name] = norms[name].changed(norms[name].gain * signs, norms[name].bias)
-        attention = layer.attention.with_(
-            output=layer.attention.output * self.attention[None, :, None],
-            output_bias=layer.attention.output_bias * self.attention,
-        )
-        mlp = layer.mlp.with_(down=layer.mlp.down * self.mlp[:, None], down_bias=layer.mlp.down_bias * self.mlp)
-        return layer.with_(attention=attention, mlp=mlp, norms=norms)
-
-    def inverse(self) -> OutputSigns:
-        return self
+from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift
+from attngeom.models.symmetry.places import place_constants, value_constant
 
 
 @dataclass(frozen=True)
@@ -175,23 +92,6 @@ class AttentionBiases(AttentionFactor):
         if has_bias(self.block, "mlp.input", "down"):
             output = gap if self.shows_sum == "all" else np.full_like(gap, gap.mean())
             replay.take(ConstantShift(np.zeros_like(key), np.zeros_like(value), output, self.place))
-
-
-def place_constants(block: TransformerBlock, spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
-    """AttentionBiases of keys that have no place are not seen, those of values go into the output."""
-    if key_bias_is_invisible(spec) and not spec.key_bias:
-        weights = weights.with_(key=Affine.linear(weights.key.weight))
-    taken = spec.output_bias or (block.parallel and has_bias(block, "mlp.input", "down"))
-    if value_bias_is_constant(spec) and not spec.value_bias and taken:
-        constant = weights.output_bias + value_constant(weights)
-        weights = weights.with_(value=Affine.linear(weights.value.weight), output_bias=constant)
-    return weights
-
-
-def value_constant(weights: AttentionWeights) -> Array:
-    """Σ_h O_h b_v of the biases of the values."""
-    biases = np.repeat(weights.value.bias, weights.heads // weights.groups, axis=0)
-    return np.asarray((weights.output @ biases[..., None]).sum(axis=0)[:, 0])
 
 
 @dataclass(frozen=True)

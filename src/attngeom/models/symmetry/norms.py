@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.exact.arrays import Array
 from attngeom.groups import Gauge, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
@@ -15,61 +14,17 @@ from attngeom.models.readers import (
     Change,
     has_bias,
     key_bias_is_invisible,
-    map_mlp,
     map_readers,
     readers_of,
     value_bias_is_constant,
 )
-from attngeom.models.specification import Norm, TransformerBlock
+from attngeom.models.specification import Norm
 from attngeom.models.symmetry.factor import Factor, Part, Replay
+from attngeom.models.symmetry.moves import MeanShift, NormMove
+from attngeom.models.symmetry.places import Placed
 
-
-@dataclass(frozen=True, eq=False)
-class NormMove(Part):
-    """u' = s ∘ u + shift, readers W' = W / s with bias b − W' shift; ``shift`` needs readers with biases (L4)."""
-
-    norm: str
-    scale: Array
-    shift: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.norms[self.norm]
-
-        def change(name: str, reader: Affine) -> Affine:
-            weight = reader.weight / self.scale
-            return Affine(weight, reader.bias - weight @ self.shift)
-
-        moved = weights.changed(weights.gain * self.scale, weights.bias * self.scale + self.shift)
-        layer = map_readers(block, layer, self.norm, change)
-        return layer.with_(norms={**layer.norms, self.norm: moved})
-
-    def inverse(self) -> NormMove:
-        return NormMove(self.norm, 1 / self.scale, -self.shift / self.scale)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanShift(Part):
-    """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (L4)."""
-
-    norm: str
-    reader: str
-    rows: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.norms[self.norm]
-
-        def change(name: str, reader: Affine) -> Affine:
-            if name != self.reader:
-                return reader
-            total = float((weights.bias / weights.gain).sum())
-            return Affine(reader.weight + self.rows[..., None] / weights.gain, reader.bias - self.rows * total)
-
-        if self.norm == "attention.stream":
-            return layer.with_(mlp=map_mlp(layer.mlp, change))
-        return map_readers(block, layer, self.norm, change)
-
-    def inverse(self) -> MeanShift:
-        return MeanShift(self.norm, self.reader, -self.rows)
+LEAST_SHARE = 0.1
+"""What must be left of Σ bias / gain, by which constants are divided that rows without a bias read from the norm."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +39,26 @@ class InputNorm(Factor):
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         norm, width = self.norm, len(layer.norms[self.place].bias)
-        readers = dict(readers_of(self.block, layer, self.place))
-        homes = {reader: has_bias(self.block, self.place, reader) for reader in readers}
-        shift = sampler.shift(size=width) if norm.bias and all(homes.values()) else np.zeros(width)
+        readers = readers_of(self.block, layer, self.place)
+        is_dense = isinstance(layer.mlp, MLPWeights)
+        own = all(has_bias(self.block, self.place, reader) for reader, _ in readers)
+        shift = sampler.shift(size=width) if norm.bias and (own or is_dense) else np.zeros(width)
         scales = sampler.scales(width) * sampler.signs(width) if norm.gain else np.ones(width)
-        yield NormMove(self.place, scales, shift)
-        if norm.kind != "layer" or not isinstance(layer.mlp, MLPWeights):
+        if not own:
+            # Constants of rows without a bias are read from the norm along 1/gain, divided by Σ bias / gain.
+            before = _total(layer.norms[self.place])
+            shift = shift * min(1.0, abs(before) / np.sqrt(width))
+            after = before + float((shift / (layer.norms[self.place].gain * scales)).sum()) if before else 0.0
+            shift = shift if abs(after) > LEAST_SHARE * abs(before) else np.zeros(width)
+        yield Placed(NormMove(self.place, scales, shift))
+        if norm.kind != "layer" or not is_dense:
             return
-        for reader, affine in readers.items():
-            if affine.bias.size and (homes[reader] or not norm.bias):
+        for reader, affine in readers:
+            if affine.bias.size and (self._takes_means(reader) or not norm.bias):
                 rows = sampler.shift(size=affine.bias.shape)
                 if np.iscomplexobj(affine.bias):
                     rows = rows + 1j * sampler.shift(size=affine.bias.shape)
-                yield MeanShift(self.place, reader, rows)
+                yield Placed(MeanShift(self.place, reader, rows))
 
     def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
         """Readers of a LayerNorm, whose output has mean zero, with an exact zero in place of the last entry of a row.
@@ -139,6 +101,11 @@ class InputNorm(Factor):
             return key_bias_is_invisible(spec)
         taken = spec.output_bias or (self.block.parallel and has_bias(self.block, "mlp.input", "down"))
         return reader == "value" and value_bias_is_constant(spec) and taken
+
+
+def _total(weights: NormWeights) -> float:
+    """Σ bias / gain: what a reader along 1/gain makes of the bias; 0 for gains that are zero."""
+    return float((weights.bias / weights.gain).sum()) if np.all(weights.gain != 0) else 0.0
 
 
 def reader_change(norm: Norm, weights: NormWeights) -> Change:

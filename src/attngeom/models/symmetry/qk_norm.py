@@ -214,7 +214,7 @@ class NormalisedQueryKey(_GainFactor):
         yield QKNormTurn(
             sampler.signs(weights.groups, f + plain),
             sampler.scales(shared, f + plain),
-            sampler.rng.random((shared, f)) < 0.5,
+            sampler.coins(shared, f),
             sampler.signs(*query_gain.shape),
             sampler.signs(*key_gain.shape),
         )
@@ -282,7 +282,7 @@ class CentredQueryKey(_GainFactor):
         weights, spec = self.weights(layer), self.spec
         f, plain, groups = weights.turned_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
         scales = sampler.scales(groups, f + plain) * sampler.signs(groups, f + plain)
-        turns = sampler.rng.random((groups, f)) < 0.5
+        turns = sampler.coins(groups, f)
         moves = [
             Affine(sampler.shift((count, width)), sampler.shift(count) * bias)
             for count, width, bias in (

@@ -57,7 +57,7 @@ class HiddenUnits(Factor):
         return self.block.hidden[self.place]
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
-        order, spec = sampler.rng.permutation(layer.hidden[self.place].units), self.spec
+        order, spec = sampler.order(layer.hidden[self.place].units), self.spec
         scales = np.ones(spec.width)
         if has_unit_scale(spec):
             scales = sampler.scales(spec.width) * (sampler.signs(spec.width) if spec.gated else 1.0)
@@ -170,7 +170,7 @@ class OrderOfExperts(_ExpertsFactor):
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         spec = self.spec
-        order = sampler.order(spec.expert_groups, spec.count // spec.expert_groups)
+        order = sampler.block_order(spec.expert_groups, spec.count // spec.expert_groups)
         yield ExpertOrder(order, np.zeros(self.experts(layer).router.shape[1]), 0.0)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:

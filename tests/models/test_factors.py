@@ -1,0 +1,133 @@
+"""The list of factors of a block is complete: its Lie algebra has the dimension of what is redundant."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from attngeom.groups import ComplexScales, GeneralLinear, Group, Orthogonal, RealScales
+from attngeom.models import Sampler, act, random_symmetry
+from attngeom.models.counts.redundancy import block_redundancy
+from attngeom.models.layout import write_layer
+from attngeom.models.specification import TransformerBlock
+from tests.effort import choose
+from tests.models.cases import FAMILIES, reference
+
+STEP = 1e-7
+GAP = 1e-5
+"""Singular values below this share of the largest are errors of the step, those of tangents are far above."""
+
+
+class NearOne(Sampler):
+    """Elements at the distance `STEP` of the neutral one, so that differences are tangents; no orders, no signs."""
+
+    def scales(self, *shape: int) -> np.ndarray:
+        return 1 + STEP * self.rng.normal(size=shape)
+
+    def phases(self, *shape: int) -> np.ndarray:
+        return np.exp(1j * STEP * self.rng.normal(size=shape))
+
+    def orthogonal(self, count: int, size: int) -> np.ndarray:
+        matrices = self.rng.normal(size=(count, size, size))
+        return np.eye(size) + STEP * (matrices - matrices.transpose(0, 2, 1))
+
+    def invertible(self, count: int, size: int) -> np.ndarray:
+        return np.eye(size) + STEP * self.rng.normal(size=(count, size, size))
+
+    def shift(self, size: int | tuple[int, ...] = ()) -> np.ndarray:
+        return STEP * self.rng.normal(size=size)
+
+    def signs(self, *shape: int) -> np.ndarray:
+        return np.ones(shape)
+
+    def coins(self, *shape: int) -> np.ndarray:
+        return np.zeros(shape, bool)
+
+    def order(self, size: int) -> np.ndarray:
+        return np.arange(size)
+
+
+@cache
+def kinds() -> dict[TransformerBlock, tuple[str, int]]:
+    """The different blocks of the reference checkpoints, each with a family and a layer that has it."""
+    found: dict[TransformerBlock, tuple[str, int]] = {}
+    for family in FAMILIES:
+        model = reference(family)
+        for layer in range(model.layers):
+            found.setdefault(model.block(layer), (family, layer))
+    return found
+
+
+def declared(family: str, number: int) -> int:
+    """The dimension of the orbit of a layer under the factors of its block, in the tensors of its file."""
+    model = reference(family)
+    block, layer, (stack, index) = model.block(number), model.layer(number), model.place(number)
+
+    def vector(own) -> np.ndarray:
+        tensors = write_layer(block, model.places.blocks[stack.name], index, own)
+        return np.concatenate([np.ravel(tensors[name]) for name in sorted(tensors)])
+
+    sampler, start = NearOne(0), vector(layer)
+    rows = []
+    for _ in range(block_redundancy(block, model.spec.width).total + 8):
+        moved = act(block, layer, random_symmetry(block, layer, sampler))
+        rows.append((vector(moved) - start) / STEP)
+    values = np.linalg.svd(np.array(rows), compute_uv=False)
+    rank = int((values > GAP * values[0]).sum())
+    assert values[min(rank, len(values) - 1)] < 0.1 * GAP * values[0] and values[rank - 1] > 10 * GAP * values[0]
+    return rank
+
+
+CASES = sorted(kinds().values())
+
+
+@pytest.mark.parametrize(("family", "layer"), CASES[:: choose(4, 1)])
+def test_the_factors_of_a_block_are_all_that_is_redundant(family: str, layer: int) -> None:
+    model = reference(family)
+    assert declared(family, layer) == block_redundancy(model.block(layer), model.spec.width).total
+
+
+GROUPS = [GeneralLinear(3), Orthogonal(3), ComplexScales(3), RealScales(3)]
+
+
+def rows_of(group: Group, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    turn = 1j if isinstance(group, ComplexScales) else 0
+    return tuple(rng.normal(size=(2, 3, 7)) + turn * rng.normal(size=(2, 3, 7)) for _ in range(2))
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: type(group).__name__)
+def test_groups(group: Group) -> None:
+    """What every group says of itself holds together."""
+    carried, dual = rows_of(group, 1)
+    element = group.random(Sampler(3), 2)
+    moved, across = group.act(element, carried), group.act(group.dual(element), dual)
+    np.testing.assert_allclose(group.invariants(moved, across), group.invariants(carried, dual), atol=1e-12)
+    np.testing.assert_allclose(group.act(group.inverse(element), moved), carried, atol=1e-12)
+    np.testing.assert_allclose(group.act(group.match(carried, moved), moved), carried, atol=1e-12)
+    columns = np.swapaxes(carried, -1, -2)
+    np.testing.assert_allclose(np.swapaxes(group.act_on_columns(element, columns), -1, -2), moved, atol=1e-12)
+    basis = group.tangents()
+    flat = np.concatenate([basis.real.reshape(len(basis), -1), basis.imag.reshape(len(basis), -1)], axis=1)
+    assert len(basis) == group.dimension == np.linalg.matrix_rank(flat)
+    for direction in basis:
+        change = group.invariants(group.act(direction, carried[0]), dual[0])
+        change = change + group.invariants(carried[0], group.act(group.dual_tangent(direction), dual[0]))
+        np.testing.assert_allclose(change, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: type(group).__name__)
+@pytest.mark.parametrize("gauge", ["echelon", "balanced", "rotated"])
+def test_gauges_are_constant_on_the_orbit(group: Group, gauge) -> None:
+    carried, dual = (rows[0] for rows in rows_of(group, 2))
+    form = group.fix(carried, dual, gauge, 7)
+    np.testing.assert_allclose(group.invariants(*form), group.invariants(carried, dual), atol=1e-12)
+    for seed in range(3):
+        element = group.random(Sampler(seed), 1)[0]
+        other = group.fix(group.act(element, carried), group.act(group.dual(element), dual), gauge, 7)
+        for one, two in zip(form, other):
+            np.testing.assert_allclose(one, two, atol=1e-12)
+    if gauge == "balanced":
+        np.testing.assert_allclose(group.moment(*form), 0, atol=1e-12)
