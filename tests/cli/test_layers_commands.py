@@ -94,7 +94,7 @@ def test_import_names_what_it_leaves_out(tmp_path, capsys):
     "arguments, words",
     [
         ([], "Missing command"),
-        (["nonsense"], "No such command"),
+        (["nonsense"], "no command 'nonsense'; type attngeom --help"),
         (["forward"], "Missing argument"),
         (["forward", "w.json", "x.json", "--seed", "-1"], "seed"),
         (["forward", "none.json", "x.json"], "does not exist"),
@@ -108,7 +108,7 @@ def test_import_names_what_it_leaves_out(tmp_path, capsys):
         (["import", "w.safetensors", "--out", "v.safetensors"], "number of heads"),
         (["import", "w.safetensors", "--heads", "2", "--blocks", "a", "--out", "v.safetensors"], "comma separated"),
         (
-            ["import", "w.safetensors", "--heads", "2", "--kind", "linear", "--out", "v.safetensors"],
+            ["import", "w.safetensors", "--heads", "2", "--kind", "quadratic", "--out", "v.safetensors"],
             "one of lightning, softmax",
         ),
     ],

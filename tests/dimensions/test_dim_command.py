@@ -101,7 +101,7 @@ def test_certificate_is_verified(capsys, tmp_path):
         ["--widths", "3-4,3"],
         ["--widths", "3,3", "--tokens", "2,3"],
         ["--widths", "3,3", "--heads", "2"],
-        ["--widths", "3,3", "--kind", "linear"],
+        ["--widths", "3,3", "--kind", "quadratic"],
         ["--widths", "3,3", "--method", "magic"],
         ["--widths", "4-3,3", "--table"],
         ["--widths", "1-99,1-999", "--attention", "1", "--table"],

@@ -12,7 +12,8 @@ import pytest
 from tests.test_layers import SOURCE, VERIFIER_MODULES, VERIFIERS, foreign_imports
 
 # The frame of the command line besides the verifier's own packages.
-COMMAND = {"cli", "cli.app", "cli.encoding", "cli.examples", "cli.options", "cli.output", "cli.values", "cli.verify"}
+FRAME = ("app", "door", "encoding", "examples", "options", "output", "values", "verify")
+COMMAND = {"cli", *(f"cli.{name}" for name in FRAME)}
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 
 

@@ -13,7 +13,6 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array
 from attngeom.network.attention.rule import swap
 from attngeom.network.layer import project
-from attngeom.network.programs import run_network
 from attngeom.network.weights import Weights
 
 
@@ -44,6 +43,9 @@ def forward(weights: Weights, X: Array) -> Array:
     if X.ndim < 2 or X.shape[-2] != d or X.shape[-1] < 1:
         raise InputError(f"input of shape {X.shape} given; shape (..., {d}, tokens) is required")
     if not weights.architecture.is_plain:
+        # Loaded where it is needed: the verifier evaluates plain networks and loads no program.
+        from attngeom.network.programs import run_network
+
         return run_network(weights, X)
     with weights.domain.working():
         for index in range(weights.architecture.num_layers):
