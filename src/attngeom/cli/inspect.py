@@ -21,5 +21,5 @@ def inspect_command(
     """Describe a point of weight space: its stratum, its fiber, and which hypotheses of the theorems hold."""
     with working("inspecting"):
         found = inspect(read_weights(weights), noise, seed)
-    title = "exact" if found.weights.domain.is_exact else "in floats"
+    title = "exact weights" if found.weights.domain.is_exact else "float weights: ranks are estimates"
     print_answer(json, {**found.to_json(), "seed": seed}, pairs(title, found.rows()))

@@ -38,7 +38,7 @@ def track_command(
     columns = ("checkpoint", "‖w‖", "stratum", "(λ, m)", "nearest", "distance", there, "Jacobian", "drift")
     rows = [_row(snapshot, found.dimension) for snapshot in found.snapshots]
     shown = table(columns, rows, left=(columns[0], columns[2]))
-    print_answer(json, found.to_json(), pairs("in floats", found.rows()), shown)
+    print_answer(json, found.to_json(), pairs("training run, measured in double precision", found.rows()), shown)
 
 
 def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:
