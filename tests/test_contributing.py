@@ -11,6 +11,13 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 FILES = sorted(set(re.findall(r"`((?:src|tests|docs)/[\w/.-]+\.(?:py|md|html))`", PAGE)))
 HOLDS = {
     "src/attngeom/network/attention/sigmoid.py": ("def weights", "def push", "def bend", "def formal_weights"),
+    "src/attngeom/network/attention/recurrent.py": ("def step", "def gates", "def numbers", "def head_symmetries"),
+    "src/attngeom/network/symmetry/group.py": ("SORTS",),
+    "src/attngeom/network/options/bias.py": ("Option", "def tensors", "def symmetries"),
+    "src/attngeom/network/options/__init__.py": ("OPTIONS",),
+    "src/attngeom/cli/options.py": ("KINDS", "class ArchitectureOptions"),
+    "tests/network/modern_cases.py": ("CASES", "def reference"),
+    "src/attngeom/dimensions/modern.py": ("DimensionFormula",),
     "src/attngeom/comparison/fiber_theorems.py": ("VirtualPair",),
     "src/attngeom/inspection/hypotheses.py": ("FIBER_THEOREMS",),
     "src/attngeom/verification/dimension.py": ("KINDS",),
