@@ -30,24 +30,40 @@ TWO = {"a": (), "b": ()}
 @pytest.mark.parametrize(
     ("network", "standing"),
     [
-        (lambda w, x: w["a"] * np.sqrt(x * x) + w["b"] * x, "probabilistic"),
-        (lambda w, x: w["a"] * np.sqrt(2 * x * x + 0) + w["b"] * x, "probabilistic"),
-        (lambda w, x: w["a"] * np.sqrt(w["b"] * x * x) + w["b"] * x, "probabilistic"),
+        (lambda w, x: w["a"] * np.sqrt(x * x) + w["b"] * x, "undecided"),
+        (lambda w, x: w["a"] * np.sqrt(2 * x * x + 0) + w["b"] * x, "undecided"),
+        (lambda w, x: w["a"] * np.sqrt(w["b"] * x * x) + w["b"] * x, "undecided"),
         (lambda w, x: w["a"] * np.sqrt(x * x + 1) + w["b"] * x, "proven"),
-        (lambda w, x: w["a"] * np.log(x * x) + w["b"] * np.log(3 * x), "probabilistic"),
+        (lambda w, x: w["a"] * np.log(x * x) + w["b"] * np.log(3 * x), "undecided"),
         (lambda w, x: w["a"] * np.log(x * x + 1) + w["b"] * np.log(x * x + 2), "proven"),
         (lambda w, x: w["a"] * np.log(1 + np.exp(w["b"] * x)), "proven"),
-        (lambda w, x: w["a"] * np.log(1 + np.exp(x)) + w["b"] * np.log(1 + np.exp(-x)), "probabilistic"),
+        (lambda w, x: w["a"] * np.log(1 + np.exp(x)) + w["b"] * np.log(1 + np.exp(-x)), "undecided"),
+        (lambda w, x: w["a"] * np.exp(np.log(x * x + 1)) + w["b"] * (x * x + 1), "undecided"),
+        (lambda w, x: w["a"] * np.exp(np.log(1 + np.exp(x))) + w["b"] * np.exp(x), "undecided"),
+        (lambda w, x: np.exp(-w["a"] * np.log(1 + np.exp(w["b"] * x))), "proven"),
         (lambda w, x: np.sin(w["a"] * x) + np.sin(w["b"] * x), "proven"),
-        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "probabilistic"),
+        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "undecided"),
         (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(-w["a"] * x), "proven"),
-        (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(-x), "probabilistic"),
+        (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(-x), "undecided"),
         (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(2 * x), "proven"),
         (lambda w, x: w["a"] * np.log(w["b"] * w["b"] + 1) * x, "probabilistic"),
     ],
 )
 def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
     assert prove_rank(find_point(trace(network, (), weights=TWO), 0)).standing == standing
+
+
+def test_a_rank_of_related_values_is_no_bound():
+    """exp(log u) = u: one dimension, but the rank of values that are taken to be free is 2."""
+
+    def network(w, x):
+        return w["a"] * np.exp(np.log(x * x + 1)) + w["b"] * (x * x + 1)
+
+    answer = analyze(network, (), weights=TWO)
+    assert answer.standing == "undecided" and not answer.is_proven
+    assert "at most 2" in str(answer) and "algebraic" in answer.reason
+    with pytest.raises(InputError, match="proves nothing"):
+        certify_network(answer)
 
 
 @pytest.mark.parametrize(

@@ -143,14 +143,22 @@ class Analysis(Result):
             "seconds": round(self.seconds, 6),
         }
 
+    @property
+    def _rank_counts(self) -> bool:
+        """Whether the rank is a lower bound, proven or probabilistic."""
+        return self.rank_proof.standing != "undecided"
+
+    def _dimension_in_words(self) -> str:
+        if not self._rank_counts:
+            return f"at most {self.upper_bound:,}"
+        return f"{self.dimension:,}" if self.lower_bound == self.upper_bound else f"at least {self.dimension:,}"
+
     def rows(self) -> Mapping[str, Any]:
         tensors = len(self.program.parameters)
         rows: dict[str, Any] = {
             self.name: f"{self.parameters:,} weights in {tensors} tensor{'s' if tensors > 1 else ''}",
-            "dimension": f"{self.dimension:,}"
-            if self.lower_bound == self.upper_bound
-            else f"at least {self.dimension:,}",
-            "bounds": f"{self.lower_bound:,} ≤ D ≤ {self.upper_bound:,}",
+            "dimension": self._dimension_in_words(),
+            "bounds": f"{self.lower_bound:,} ≤ D ≤ {self.upper_bound:,}" if self._rank_counts else "none from below",
             "standing": self.standing,
             "reason": self.reason,
             "fiber": f"{self.fiber_dimension:,}",
@@ -331,6 +339,8 @@ def _conclude(lower: RankBound, rank_proof: Proof, upper: Upper) -> tuple[Standi
         "folds": "symmetries proven node by node, with gains taken into the matrices behind them",
     }
     ground = f"{rank_proof.reason}; at most {upper.value}: {words[upper.method]}"
+    if rank_proof.standing == "undecided":
+        return "undecided", f"the rank {lower.value} may be too large: {ground}"
     if lower.value > upper.value:
         if rank_proof.standing != "proven":
             return "undecided", f"values that are not free make the rank too large: {rank_proof.reason}"

@@ -22,6 +22,8 @@ def certify_network(answer: Analysis) -> Certificate:
     >>> certify_network(answer).claim["dimension"]
     8
     """
+    if answer.rank_proof.standing == "undecided":
+        raise InputError(f"no certificate was written: {answer.rank_proof.reason}, so that the rank proves nothing")
     if answer.lower_bound != answer.upper_bound or answer.standing == "undecided":
         raise InputError(
             f"no certificate was written: the dimension lies between {answer.lower_bound} and {answer.upper_bound}; "

@@ -8,6 +8,8 @@
   constants are algebraically independent over the algebraic functions.
 - log: free values are right if the arguments are multiplicatively independent modulo constants and exponentials. A
   relation may be taken with an odd exponent; then the symbols (a/p) are dependent over GF(2), together with a constant.
+- exp of log: both together must be independent over Q modulo constants (Ax again), or exp(log u) = u would count twice.
+  Seen mod the next prime: logarithms add their full number to the rank of the arguments of exponentials and 1.
 - Φ: free values are right (the primitive of exp(−x²/2) is not elementary) if no two arguments have squares that differ
   by a constant, but equal ones.
 - sin, cos: free values are right if the arguments, up to signs, are independent over Q modulo functions of the weights;
@@ -35,10 +37,14 @@ MAX_BATCHES = 64
 SPARE = 40
 """Samples beyond the number of arguments whose independence is tested."""
 MAX_ARGUMENTS = 2000
+MAX_INSIDE = 600
+"""Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
 
 
 def prove_rank(point: NamedPoint) -> Proof:
-    """Whether the rank mod p at this point is a proven lower bound, or a probabilistic one, and why.
+    """Whether the rank mod p at this point is a proven lower bound, a probabilistic one, or none, and why.
+
+    Undecided: values that stand for functions were seen to be related, so that the rank may be too large.
 
     >>> from attngeom.programs import trace
     >>> prove_rank(find_point(trace(lambda w, x: np.exp(w["a"] * x), (), weights={"a": ()}), 0)).standing
@@ -80,7 +86,7 @@ def _check_roots(point: NamedPoint) -> list[Proof]:
 
     failed = (varying and not _signs_are_free(at_inputs)) or (fixed and not _signs_are_free(at_weights))
     if failed:
-        return [Proof("probabilistic", "roots whose signs may depend on each other")]
+        return [Proof("undecided", "roots whose signs may depend on each other")]
     return [Proof("proven", "signs of roots are free")]
 
 
@@ -119,6 +125,8 @@ def _check_formal(point: NamedPoint) -> list[Proof]:
     proofs = []
     if names & {"exp", "gauss"}:
         proofs.append(_check_exponentials(program, names))
+    if "exp" in names and "log" in names and _logarithms_inside(program):
+        proofs.append(_check_logarithms_inside(point))
     for group, check in GROUPS.items():
         if names & set(group):
             proofs.append(_check_values(point, group, check))
@@ -138,6 +146,47 @@ def _check_exponentials(program: Program, names: set[str]) -> Proof:
     return Proof("proven", "exp: Ax")
 
 
+def _logarithms_inside(program: Program) -> list[int]:
+    """The logarithms that some exponential takes, directly or inside of others."""
+    return [k for k in program.places("formal") if program.nodes[k].data["name"] == "log" and program.exponents[k]]
+
+
+def _check_logarithms_inside(point: NamedPoint) -> Proof:
+    """Whether no rational combination of arguments of exponentials is one of logarithms: exp(log u) = u is not free.
+
+    Ax's theorem asks that both together are independent over Q modulo constants. They are if logarithms add their full
+    number to the rank of the arguments and 1, mod the prime of the next level, at random weights and inputs.
+    """
+    program, q = point.program, CHAIN[1]
+    flags = needed_entries(program)
+    names = {k: program.nodes[k].data["name"] for k in program.places("formal")}
+    outer = [k for k, name in names.items() if name in ("exp", "gauss") and flags[k].any()]
+    inner = [k for k in _logarithms_inside(program) if flags[k].any()]
+    sources = {k: program.nodes[k].inputs[0] for k in outer}
+    width = 1 + sum(int(flags[k].sum()) for k in (*outer, *inner))
+    if width > MAX_INSIDE:
+        return Proof("probabilistic", f"{width:,} exponentials and logarithms in each other, too many to test")
+    rows: list[Array] = []
+    number = 0
+    while sum(map(len, rows)) < width + SPARE and number < 8 * (width + SPARE):
+        other = NamedPoint(program, f"{point.name}/log{number}", point.region, quick=True)
+        number += 1
+        traces, clear = other.evaluate([(k,) * (point.levels + 1) for k in range(4)], lowest=1)
+        arguments = [_entries(traces, [sources[k]], {sources[k]: flags[k]}, 4) for k in outer]
+        values = np.concatenate(
+            [*arguments, np.ones((4, 1)), _entries(traces, inner, dict(enumerate(flags)), 4)], axis=1
+        )
+        rows.append(values[clear & ~np.isnan(values).any(axis=1)])
+    table = np.concatenate(rows)
+    logarithms = sum(int(flags[k].sum()) for k in inner)
+    equal = np.unique(table[:, width - logarithms :], axis=1).shape[1]
+    whole = Elimination(table.copy(), q, keep_upper=False).run().rank
+    without = Elimination(table[:, : width - logarithms].copy(), q, keep_upper=False).run().rank
+    if len(table) < width + SPARE or whole < without + equal:
+        return Proof("undecided", "exponentials of logarithms, which may be algebraic")
+    return Proof("proven", "arguments of exp are independent of logarithms")
+
+
 def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, int], bool]) -> Proof:
     values, reached = _arguments(point, names, 2)
     words = " and ".join(names)
@@ -146,7 +195,7 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
     if values.shape[1] > MAX_ARGUMENTS:
         return Proof("probabilistic", f"{values.shape[1]:,} values of {words}, too many to test for relations")
     if not check(point, values.shape[1] + SPARE):
-        return Proof("probabilistic", f"values of {words} that may depend on each other")
+        return Proof("undecided", f"values of {words} that may depend on each other")
     return Proof("proven", f"values of {words} are free")
 
 
