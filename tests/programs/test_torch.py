@@ -3,7 +3,7 @@
 import pytest
 
 import attngeom
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from tests.effort import thorough
 
 torch = pytest.importorskip("torch", reason="the PyTorch door is tested where PyTorch is installed: make doors-test")
@@ -196,6 +196,66 @@ def test_layers_of_transformers_as_they_are(family, layer, rotary, config, param
     assert (found.parameters, found.dimension, found.standing) == (parameters, dimension, "proven")
 
 
+def latent_attention():
+    """Latent attention of DeepSeek-V3 with its positions and mask, at the last of three tokens."""
+    transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
+    family = pytest.importorskip("transformers.models.deepseek_v3.modeling_deepseek_v3")
+    sizes = {"q_lora_rank": 4, "kv_lora_rank": 3, "qk_nope_head_dim": 2, "qk_rope_head_dim": 2, "v_head_dim": 2}
+    settings = transformers.DeepseekV3Config(
+        hidden_size=8, num_attention_heads=2, num_key_value_heads=2, num_hidden_layers=1, **sizes
+    )
+    settings._attn_implementation = "eager"
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.rotary = (
+                family.DeepseekV3Attention(settings, 0),
+                family.DeepseekV3RotaryEmbedding(settings),
+            )
+
+        def forward(self, x):
+            mask = torch.full((3, 3), float("-inf"), dtype=x.dtype).triu(1)[None, None]
+            places = self.rotary(x, torch.arange(3)[None])
+            return self.layer(x, position_embeddings=places, attention_mask=mask)[0][:, -1]
+
+    return Layer(), (1, 3, 8)
+
+
+def encoder(family, layer, config):
+    """A layer of BERT or ViT on two tokens."""
+    transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
+    module = __import__(f"transformers.models.{family}.modeling_{family}", fromlist=["x"])
+    settings = getattr(transformers, config)(hidden_size=4, num_attention_heads=2, intermediate_size=4)
+    settings._attn_implementation = "eager"
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(module, layer)(settings)
+
+        def forward(self, x):
+            found = self.layer(x)
+            return found[0] if isinstance(found, tuple) else found
+
+    return Layer(), (1, 2, 4)
+
+
+OTHERS = [
+    (latent_attention, (), 167, 133),
+    *thorough(
+        (encoder, ("vit", "ViTLayer", "ViTConfig"), 136, 79), (encoder, ("bert", "BertLayer", "BertConfig"), 136, 94)
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "arguments", "parameters", "dimension"), OTHERS)
+def test_latent_attention_and_encoders_as_they_are(make, arguments, parameters, dimension):
+    module, shape = make(*arguments)
+    answer = attngeom.analyze(module, shape)
+    assert (answer.parameters, answer.dimension, answer.standing) == (parameters, dimension, "proven")
+
+
 class Branch(Gated):
     def forward(self, x):
         return self.up(x) if x.sum() > 0 else self.down(x)
@@ -221,7 +281,14 @@ class Chosen(Largest):
         return self.out(x)[:, torch.topk(self.route(x), 2).indices[0]]
 
 
+class Missing(Gated):
+    def forward(self, x):
+        return self.up(x) * float("nan")
+
+
 REFUSED = [
+    (Missing(), [(1, 3)], "NaN"),
+    (nn.Linear(40_000, 40_000, device="meta"), [(1, 40_000)], "shrink the widths"),
     (Chosen(), [(1, 3)], "index made from data met in aten"),
     (Branch(), [(1, 3)], "branches on data"),
     (Noise(), [(1, 3)], "random"),
@@ -234,7 +301,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("module", "inputs", "words"), REFUSED, ids=lambda x: type(x).__name__)
 def test_what_cannot_be_traced_is_refused_in_one_line(module, inputs, words):
-    with pytest.raises(InputError, match=words) as refusal:
+    with pytest.raises((InputError, SizeError), match=words) as refusal:
         attngeom.analyze(module, *inputs)
     assert "\n" not in str(refusal.value)
 

@@ -70,6 +70,7 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
     """InputError unless program and network agree in float64 at random points, up to 1e-6 of the largest entry."""
     rng = np.random.default_rng(seed)
     shapes = {**program.parameters, **program.inputs}
+    compared = False
     for _ in range(POINTS):
         tensors = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
         traces = run(program, Point(RealArithmetic(), {name: x[None] for name, x in tensors.items()}))
@@ -81,6 +82,7 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
         both = np.isfinite(ours) & np.isfinite(theirs)
         if not np.array_equal(np.isfinite(ours), np.isfinite(theirs)) and not both.any():
             continue
+        compared |= bool(both.any())
         size = max(1.0, float(np.abs(theirs[both]).max(initial=0.0)))
         error = float(np.abs(ours - theirs)[both].max(initial=0.0)) / size
         if error > TOLERANCE:
@@ -88,6 +90,11 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
                 f"the traced program differs from the network by {error:.1e}: it depends on values in a way that "
                 "tracing does not see (branches, writes in place, random numbers)"
             )
+    if not compared:
+        raise InputError(
+            f"the network gives no finite number at {POINTS} random points (NaN constants, logarithms or roots of "
+            "negative numbers?); write it so that it exists at generic weights and inputs"
+        )
 
 
 def flatten(weights: Any, prefix: str = "") -> dict[str, Any]:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.programs.builder import Builder
+from attngeom.programs.builder import MAX_PARAMETERS, Builder
 from attngeom.programs.frontends import Reference
 from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, RANDOM, DataIndex
 from attngeom.programs.frontends.aten_windows import OPERATIONS
@@ -43,6 +43,9 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
 
     if weights is not None:
         raise InputError("weights given with a module, which has its own; leave them out")
+    total = sum(parameter.numel() for parameter in network.parameters())
+    if total > MAX_PARAMETERS:
+        raise SizeError(f"a network of {total:,} weights given; at most {MAX_PARAMETERS:,} are read: shrink the widths")
     module = _prepare(network, output)
     examples, free = _examples(inputs)
     exported = _export(module, tuple(examples))
