@@ -9,7 +9,7 @@ from attngeom.errors import InputError
 from attngeom.programs import NamedPoint, trace
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
-from attngeom.verification import Certificate, verify
+from attngeom.verification import Certificate, networks, verify
 from attngeom.verification import programs as reading
 from tests.effort import choose
 from tests.programs.modules import MODULES
@@ -90,3 +90,25 @@ def test_a_gap_has_no_certificate():
     )
     with pytest.raises(InputError, match="between 1 and 2"):
         certify_network(answer)
+
+
+def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
+    """√(x²) exists wherever x is not 0: one zero among the samples does not make its sign free."""
+    nodes = [
+        ["input", [], [], {"name": "x"}],
+        ["parameter", [], [], {"name": "w"}],
+        ["contract", [0, 0], [], {"subscripts": ",->"}],
+        ["root", [2], [], {}],
+        ["contract", [3, 1], [], {"subscripts": ",->"}],
+    ]
+    record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 4}
+    interpreter = reading.Interpreter(reading.CheckedProgram.from_json(record), "attngeom/0")
+    drawn = reading.residues
+
+    def with_a_zero(name, label, shape, p):
+        return drawn(name, label, shape, p) * (not label.startswith("x0.3/"))
+
+    monkeypatch.setattr(reading, "residues", with_a_zero)
+    monkeypatch.setattr(networks, "ROOT_TRIES", 50)
+    assert interpreter.values((3,))[3][1]
+    assert not networks._signs_are_free(interpreter)

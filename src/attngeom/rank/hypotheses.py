@@ -11,7 +11,7 @@
 - exp of log: both together must be independent over Q modulo constants (Ax again), or exp(log u) = u would count twice.
   Seen mod the next prime: logarithms add their full number to the rank of the arguments of exponentials and 1.
 - Φ: free values are right (the primitive of exp(−x²/2) is not elementary) if no two arguments have squares that differ
-  by a constant, but equal ones.
+  by a constant, but equal ones, and there are no logarithms: a² − b² = 2 log f gives exp(−a²/2) = exp(−b²/2)/f.
 - sin, cos: free values are right if the arguments, up to signs, are independent over Q modulo functions of the weights;
   seen by their differences between inputs at many weights, which are independent mod p.
 - Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region.
@@ -74,15 +74,23 @@ def _check_roots(point: NamedPoint) -> list[Proof]:
     varying = [k for k in program.places("root") if program.depends_on_input[k] and flags[k].any()]
     fixed = [k for k in program.places("root") if not program.depends_on_input[k] and flags[k].any()]
 
-    def at_inputs(number: int) -> Array:
+    def signs(traces: Traces, places: list[int], lead: int) -> tuple[Array, Array]:
+        """Which roots are missing, and which of them because the radicand is 0, which says nothing."""
+        missing = np.isnan(_entries(traces, places, flags, lead))
+        inputs = [program.nodes[k].inputs[0] for k in places]
+        radicands = [_entries(traces, [i], {i: flags[k]}, lead) for i, k in zip(inputs, places)]
+        zero = np.concatenate(radicands, axis=1) == 0 if radicands else missing
+        return missing, missing & zero
+
+    def at_inputs(number: int) -> tuple[Array, Array]:
         samples: list[Sample] = [(number * point.batch + k,) * (point.levels + 1) for k in range(point.batch)]
         traces, _ = point.evaluate(samples)
-        return np.isnan(_entries(traces, varying, flags, len(samples)))
+        return signs(traces, varying, len(samples))
 
-    def at_weights(number: int) -> Array:
+    def at_weights(number: int) -> tuple[Array, Array]:
         other = NamedPoint(program, f"{point.name}/root{number}", point.region)
         traces, _ = other.evaluate([(0,) * (point.levels + 1)])
-        return np.isnan(_entries(traces, fixed, flags, 1))
+        return signs(traces, fixed, 1)
 
     failed = (varying and not _signs_are_free(at_inputs)) or (fixed and not _signs_are_free(at_weights))
     if failed:
@@ -90,15 +98,15 @@ def _check_roots(point: NamedPoint) -> list[Proof]:
     return [Proof("proven", "signs of roots are free")]
 
 
-def _signs_are_free(draw: Callable[[int], Array]) -> bool:
+def _signs_are_free(draw: Callable[[int], tuple[Array, Array]]) -> bool:
     """Whether each root is there at some draws and missing at others, among those at which the roots before are."""
     present: Array | None = None
     absent: Array | None = None
     for number in range(MAX_BATCHES):
-        missing = draw(number)
+        missing, zero = draw(number)
         # A root whose argument rests on a missing one is missing as well: only the first missing one of a row counts.
         before = np.cumsum(missing, axis=1) - missing
-        there, gone = (~missing & (before == 0)).any(axis=0), (missing & (before == 0)).any(axis=0)
+        there, gone = (~missing & (before == 0)).any(axis=0), (missing & ~zero & (before == 0)).any(axis=0)
         present = there if present is None else present | there
         absent = gone if absent is None else absent | gone
         if (present & absent).all():
@@ -130,6 +138,8 @@ def _check_formal(point: NamedPoint) -> list[Proof]:
     for group, check in GROUPS.items():
         if names & set(group):
             proofs.append(_check_values(point, group, check))
+    if {"log", "gauss"} <= names:
+        proofs.append(Proof("probabilistic", "squares of arguments of Φ may differ by a logarithm"))
     return proofs
 
 

@@ -336,7 +336,11 @@ def _signs_are_free(interpreter: Interpreter) -> bool:
             there = [k for k in np.flatnonzero(needed[place]).tolist() if first is None or k < first]
             present |= {(place, k) for k in there}
             if first is not None:
-                absent.add((place, first))
+                radicand = values[interpreter.program.nodes[place].inputs[0]]
+                assert radicand is not None
+                # The root of 0 is missing too, which says nothing: a square times a number has zeros.
+                if radicand[0].ravel()[first]:
+                    absent.add((place, first))
                 break
         if present >= every and absent >= every:
             return True
