@@ -232,20 +232,6 @@ class RowFactor(AttentionFactor):
         }
         return weights.with_(**changes)
 
-    def tangents(self, layer: LayerWeights) -> Iterator[dict[str, Affine | Array]]:
-        """The changes of the tensors of the attention along a basis of the Lie algebra, copy by copy."""
-        weights, group, copies = self.weights(layer), self.acting(layer), self.copies(layer)
-        share = len(self.dual.weight(weights)) // copies
-        for copy in range(copies):
-            for direction in group.tangents():
-                along = np.zeros((copies, *direction.shape), direction.dtype)
-                along[copy] = direction
-                across = np.repeat(group.dual_tangent(along), share, axis=0)
-                yield {
-                    self.carried.name: self.carried.move(weights, group, along),
-                    self.dual.name: self.dual.move(weights, group, across),
-                }
-
     def stored_element(self, move: Move) -> Array:
         """The element as files hold it."""
         return move.element
