@@ -585,6 +585,8 @@ MODEL = [
     one("model-inspect-config", "model inspect {in}/llama_model/config.json"),
     one("model-compare", "model compare {in}/llama_model {in}/llama_model"),
     one("model-fingerprint", "model fingerprint {in}/llama_model --seed 3"),
+    one("fingerprint", "fingerprint {in}/causal.json"),
+    one("fingerprint-moved", "fingerprint {in}/causal_moved.json"),
 ]
 
 ATLAS = [
