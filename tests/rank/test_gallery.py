@@ -1,0 +1,34 @@
+"""The gallery of networks: the page says what the script computes, and everything in it is proven."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import attngeom
+
+ROOT = Path(__file__).parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("network_gallery", ROOT / "examples" / "network_gallery.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.NETWORKS
+
+
+NETWORKS = load()
+PAGE = (ROOT / "docs" / "gallery" / "networks.md").read_text()
+
+
+def test_the_page_has_forty_networks():
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in PAGE.splitlines() if line.startswith("| ")][1:]
+    assert rows == list(NETWORKS) and len(rows) >= 40
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_is_proven_as_the_page_says(name):
+    network, weights, shape = NETWORKS[name]
+    answer = attngeom.analyze(network, shape, weights=weights, seed=3)
+    assert f"| {name} | {answer.parameters} | {answer.dimension} | {answer.standing} |" in PAGE
+    assert answer.is_proven
