@@ -78,6 +78,7 @@ def test_answers():
     assert proven.fiber == {"channels": 2, "scale": 1, "unexplained": 0}
     large = dimension(Architecture((64, 64), 16, kind="kda", heads=4))
     assert (large.standing, large.dimension) == ("theorem", 4 * (3 * 16 * 64 + 64 - 1 + 16 * 128 - 256))
+    assert large.fiber == {"scale": 4, "value-output": 4 * 16**2, "unexplained": 0}
     open_case = dimension(Architecture((3, 4, 2), 2, kind="kda", bias=True))
     assert open_case.standing in ("proven", "undecided") and open_case.formula is None
     with pytest.raises(InputError, match="no theorem covers"):

@@ -17,6 +17,7 @@ from attngeom.dimensions.programs import program_bounds
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError
 from attngeom.network.architecture import Architecture
+from attngeom.network.symmetry import count_generators
 from attngeom.results import Result, Standing
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ LOSSES = {
     "key-scale": "sizes of keys",
     "square-scale": "scales (λQ, V/λ²) of each head",
     "key-bias": "biases of keys, which cancel",
+    "theorem": "what the theorem says is not seen",
     "searched": "symmetries that were searched and proven",
     "mixing": "mixing of heads",
     "syzygies": "syzygies between heads with one output",
@@ -253,7 +255,7 @@ def _from_program(
     claim: dict[str, Any] = {"seed": seed, "architecture": architecture, "formula": theorem}
     if method == "theorem" or (theorem is not None and not prove and not small):
         assert theorem is not None
-        lost = {"unexplained": architecture.num_parameters - theorem.value}
+        lost = _losses_by_theorem(architecture, theorem.value)
         upper = UpperBound(standing="theorem", reason=theorem.source, value=theorem.value, parts=lost)
         reason = f"{theorem.source}: a theorem whose hypotheses hold; not recomputed here"
         return Dimension(standing="theorem", reason=reason, dimension=theorem.value, upper=upper, seconds=0.0, **claim)
@@ -263,6 +265,8 @@ def _from_program(
     lower, upper = bounds.lower, bounds.upper
     if theorem is not None and lower.is_proven and lower.value > theorem.value:
         raise ArithmeticError(f"rank {lower.value} exceeds {theorem.value} of {theorem.source} for {architecture}")
+    if lower.is_proven and lower.value > upper.value:
+        raise ArithmeticError(f"rank {lower.value} exceeds the upper bound {upper.value} for {architecture}")
     standing: Standing = lower.standing if lower.value == upper.value else "undecided"
     value, reason = lower.value, f"{lower.reason}; at most {upper.value}: {upper.reason}"
     if standing != "proven" and theorem is not None:
@@ -271,6 +275,13 @@ def _from_program(
     return Dimension(
         standing=standing, reason=reason, dimension=value, upper=upper, lower=lower, seconds=bounds.seconds, **claim
     )
+
+
+def _losses_by_theorem(architecture: Architecture, value: int) -> dict[str, int]:
+    """The fiber by symmetry where the groups act freely, so that their dimensions add up; else in one number."""
+    lost = architecture.num_parameters - value
+    counts = {name: count for name, count in count_generators(architecture).items() if count}
+    return counts if sum(counts.values()) == lost else {"theorem": lost}
 
 
 def stated_dimension(architecture: Architecture, *, seed: int = 0) -> Dimension:
