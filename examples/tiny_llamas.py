@@ -167,6 +167,57 @@ def to_weights(model: Model) -> Weights:
     return {name: torch.from_numpy(np.asarray(model.tensors.raw(name), dtype=np.float32)) for name in model.tensors}
 
 
+def prune(state: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Without the group of heads that writes least and a quarter of the units, in every layer; the rest in order."""
+    a, groups = config["head_dim"], config["num_key_value_heads"]
+    share = config["num_attention_heads"] // groups
+    found = dict(state)
+    for layer in range(config["num_hidden_layers"]):
+        base = f"model.layers.{layer}."
+        out = state[f"{base}self_attn.o_proj.weight"]
+        sizes = (out**2).sum(axis=0).reshape(groups, -1).sum(axis=1)
+        kept = np.sort(np.argsort(-sizes)[: groups - 1])
+        narrow = (kept[:, None] * a + np.arange(a)).ravel()
+        wide = (kept[:, None] * a * share + np.arange(a * share)).ravel()
+        for name, rows in (("q", wide), ("k", narrow), ("v", narrow)):
+            found[f"{base}self_attn.{name}_proj.weight"] = state[f"{base}self_attn.{name}_proj.weight"][rows]
+        found[f"{base}self_attn.o_proj.weight"] = out[:, wide]
+        down = state[f"{base}mlp.down_proj.weight"]
+        units = np.sort(np.argsort(-(down**2).sum(axis=0))[: 3 * down.shape[1] // 4])
+        found[f"{base}mlp.down_proj.weight"] = down[:, units]
+        for name in ("gate", "up"):
+            found[f"{base}mlp.{name}_proj.weight"] = state[f"{base}mlp.{name}_proj.weight"][units]
+    changes = {"num_attention_heads": share * (groups - 1), "num_key_value_heads": groups - 1}
+    return found, {**config, **changes, "intermediate_size": 3 * config["intermediate_size"] // 4}
+
+
+def quantise(tensor: np.ndarray) -> np.ndarray:
+    """Rows rounded to 15 steps each."""
+    if tensor.ndim < 2:
+        return tensor
+    step = np.abs(tensor).max(axis=1, keepdims=True) / 7
+    return np.asarray(np.round(tensor / np.maximum(step, 1e-30)) * step)
+
+
+def upcycle(
+    state: Mapping[str, Any], config: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A Mixtral of two experts, each the MLP with a little noise."""
+    found = {}
+    names = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}
+    for name, w in state.items():
+        part = name.split(".")[-2]
+        if part not in names:
+            found[name] = w
+            continue
+        base = name.split("mlp.")[0] + "block_sparse_moe."
+        for expert in range(2):
+            found[f"{base}experts.{expert}.{names[part]}.weight"] = w * (1 + 0.02 * rng.normal(size=w.shape))
+        found[f"{base}gate.weight"] = 0.02 * rng.normal(size=(2, config["hidden_size"]))
+    changes = {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 2}
+    return found, {**config, **changes, "num_experts_per_tok": 1}
+
+
 def main() -> dict[str, float]:
     torch.set_num_threads(1)
     config = config_of("small")

@@ -98,6 +98,7 @@ def test_model_folders_are_compared_by_a_job(tmp_path):
     assert 'data-verdict="same"' in VIEW.work("compare", state_of(MODELS / "gpt2", MODELS / "gpt2"), print)
     state = state_of(MODELS / "gpt2", changed_model(MODELS / "gpt2", tmp_path))
     page = VIEW.work("compare", state, print)
+    assert "Likeness of layers" in page and "Was the second made from the first?" in page
     assert 'data-verdict="different"' in page and "rounding does not explain" in page
     assert "Difference of each head" in page
     with pytest.raises(AttnGeomError, match="two of one kind"):

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
 from attngeom.errors import InputError
-from attngeom.models import canonicalize, compare, fingerprint, open_model, teleport, write_model
+from attngeom.models import canonicalize, compare, fingerprint, lineage, open_model, teleport, write_model
 from attngeom.models.crews import CrewLost, each_layer
 from attngeom.models.inspection import inspect_model
 from attngeom.models.rewriting import Teleported
@@ -48,6 +48,7 @@ def test_answers_do_not_depend_on_the_crew(folder, crew):
     assert fingerprint(a, crew=crew).digest == fingerprint(a).digest
     assert inspect_model(a, crew=crew).to_json() == inspect_model(a).to_json()
     assert compare(a, b, crew=crew).to_json() == compare(a, b).to_json()
+    assert lineage(b, [a], crew=crew).to_json() == lineage(b, [a]).to_json()
     # What is exact is drawn anew in each run.
     one, other = (compare(a, a, crew=c).to_json() for c in (1, crew))
     assert one["same_function"] and {**one, "entropy": 0} == {**other, "entropy": 0}
@@ -114,8 +115,8 @@ def test_bad_input_leaves_nothing_and_lost_workers_leave_what_is_done(folder, cr
     assert not list(folder.glob("out*"))
     with monkeypatch.context() as patch, pytest.raises(CrewLost, match="start them and run again"):
         stop_at(3, CancelledError(), patch)
-        write_model(teleport(model, 5), folder / "out", crew=crew)
-    assert (folder / "out.partial").is_dir()
+        write_model(teleport(model, 5), folder / "other", crew=crew)
+    assert (folder / "other.partial").is_dir()
 
 
 class Dead(Executor):

@@ -41,6 +41,7 @@ EXAMPLES = {
     "model canonicalize": ("model canonicalize model --out model-canonical",),
     "model teleport": ("model teleport model --out model-elsewhere --seed 5",),
     "model align": ("model align model model-moved --out model-aligned",),
+    "model lineage": ("model lineage model-moved model",),
     "model merge": ("model merge model model-moved --out model-merged",),
     "atlas run": ("atlas run sweep.toml --store atlas.db --workers 1",),
     "atlas show": ("atlas show --store atlas.db --question dimension --where kind=softmax --sort -dimension",),

@@ -257,6 +257,37 @@ def align_command(
     _report(written, {"target": str(target), "scope": scope}, json)
 
 
+@group.command("lineage")
+def lineage_command(
+    child: Folder,
+    parents: Annotated[list[Path], typer.Argument(help="Folders of models that it may have been made from.")],
+    unused: Annotated[
+        str | None, typer.Option("--unused", help="Ids of tokens that the parents never saw, as in 3,100-131.")
+    ] = None,
+    every: Annotated[bool, flag("--all", "List all layers, not the five least alike.")] = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    json: Json = False,
+    seed: Seed = 0,
+) -> int:
+    """Whether a model was made from others, disguised or not.
+
+    Content that no symmetry changes is compared, layer by layer; an estimate against pairs of known history.
+    """
+    from attngeom.models.ancestry.tokens import parse_tokens
+
+    ids = None if unused is None else parse_tokens(unused)
+    places = [parent.resolve() for parent in parents]
+    twice = next((parent for i, parent in enumerate(parents) if places[i] in places[:i]), None)
+    if twice is not None:
+        raise InputError(f"{twice} given twice as a parent; each parent once is required")
+    opened = [models.open_model(path) for path in (child, *parents)]
+    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+        found = models.lineage(opened[0], opened[1:], unused=ids, seed=seed, crew=crew, progress=step)
+    print_answer(json, found.to_json(), prose(found.text(every=every)))
+    return VERDICTS[found.verdict]
+
+
 @group.command("merge")
 def merge_command(
     paths: Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attngeom.rooms import names_of, open_room
 
 if TYPE_CHECKING:
+    from attngeom.models.ancestry.lineage import Lineage, lineage
     from attngeom.models.comparison import ModelComparison, compare
     from attngeom.models.counts.redundancy import Redundancy, redundancy
     from attngeom.models.evaluation import forward
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from attngeom.models.writing import write_model, write_teleport
 
 _HOMES = {
+    "ancestry.lineage": ("Lineage", "lineage"),
     "comparison": ("ModelComparison", "compare"),
     "counts.redundancy": ("Redundancy", "redundancy"),
     "evaluation": ("forward",),
@@ -56,6 +58,7 @@ __all__ = [
     "Fingerprint",
     "LayerComparison",
     "LayerWeights",
+    "Lineage",
     "Model",
     "ModelComparison",
     "Redundancy",
@@ -74,6 +77,7 @@ __all__ = [
     "fold",
     "forward",
     "inverse",
+    "lineage",
     "merge",
     "open_gguf",
     "open_model",

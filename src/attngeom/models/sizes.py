@@ -64,6 +64,11 @@ def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
     return _resize(one, kept[0], [pair[0] for pair in pairs]), _resize(other, kept[1], [pair[1] for pair in pairs])
 
 
+def one_layer(model: Model, layer: int) -> Resized:
+    """The model with one layer alone, in the place of all."""
+    return _resize(model, [layer], [model.block(layer)])
+
+
 def _resize(model: Model, kept: list[int], wanted: list[TransformerBlock]) -> Resized:
     stacks, start, place = [], 0, 0
     for stack in model.spec.stacks:

@@ -19,7 +19,7 @@ from attngeom.inspection.geometry import ANSWERS, inspect
 from attngeom.interop.weights import read_weights
 from attngeom.learning import learning_coefficient
 from attngeom.models import compare as compare_models
-from attngeom.models import open_model
+from attngeom.models import lineage, open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.models.layer_comparison import LayerComparison
 from attngeom.network import Symmetry, Weights
@@ -109,6 +109,7 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:MAX_LISTED]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
     return {
+        **({} if found.same_function else lineage_facts(one, other)),
         "compared": found,
         "verdict": VERDICTS[found.same_function],
         "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:MAX_LISTED]],
@@ -120,6 +121,15 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
             ("Configurations that differ", ("key", "first", "second"), differing),
         ],
     }
+
+
+def lineage_facts(one: str, other: str) -> Facts:
+    """Whether the second model was made from the first: layers of the second × layers of the first."""
+    descent = lineage(open_model(other), [open_model(one)])
+    table = descent.parents[0].table
+    cells = [] if table is None else [[(max(0.0, x), f"{x:.2f}") for x in row] for row in table.tolist()]
+    is_drawn = cells and max(len(cells), len(cells[0])) <= MAX_LISTED
+    return {"likeness": cells if is_drawn else [], "cards": {"Was the second made from the first?": descent}}
 
 
 def _layer_row(layer: LayerComparison) -> tuple[str, ...]:

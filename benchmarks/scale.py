@@ -1,0 +1,146 @@
+"""Large models: every command on one layer of Llama-3-8B in bfloat16, in units of one pass over the file.
+
+CPU seconds of one thread and peak memory, each command in a process of its own; the pass converts every tensor to
+float64 and sums it. Then two workers against one, by the clock, with the load of the machine beside it. ``--layers``
+takes a longer model: the folder is written shard by shard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+
+from attngeom.models import canonical, compare, fingerprint, lineage, open_model  # noqa: E402
+from attngeom.models.inspection import inspect_model  # noqa: E402
+from attngeom.models.samples import random_tensor, tensor_shapes  # noqa: E402
+from attngeom.models.views import ModelView  # noqa: E402
+from contract import LIMIT, emit, require  # noqa: E402
+
+TABLE = "one layer of Llama-3-8B, bfloat16"
+LLAMA = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 1,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 1000, "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0, "tie_word_embeddings": False,
+}  # fmt: skip
+QUICK = {**LLAMA, "hidden_size": 512, "intermediate_size": 1792, "num_attention_heads": 8, "num_key_value_heads": 2}
+
+
+def write_folder(config: dict[str, Any], folder: Path, noise: float = 0.0) -> Path:
+    """Random weights, one shard for each layer; with ``noise`` those of the same seed, moved a little."""
+    folder.mkdir()
+    shards: dict[str, dict[str, Any]] = {}
+    for number, (name, shape) in enumerate(tensor_shapes(config).items()):
+        layer = name.split(".")[2] if ".layers." in name else "rest"
+        rng = np.random.default_rng(number)
+        tensor = random_tensor(rng, name, shape, np.float32)
+        if noise:
+            tensor = tensor * (1 + noise * rng.standard_normal(shape, dtype=np.float32))
+        shards.setdefault(f"model-{layer}.safetensors", {})[name] = tensor.astype(ml_dtypes.bfloat16)
+    for name, tensors in shards.items():
+        save_file(tensors, folder / name)
+    table = {name: shard for shard, tensors in shards.items() for name in tensors}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": table}))
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def one_pass(folder: Path) -> float:
+    model = open_model(folder)
+    return float(sum(model.tensors.raw(name).astype(np.float64).sum() for name in model.tensors))
+
+
+def canonical_layers(folder: Path) -> int:
+    model = open_model(folder)
+    return sum(canonical(model.block(i), ModelView(model).layer(i)) is not None for i in range(model.layers))
+
+
+COMMANDS: dict[str, Callable[[Path, Path], object]] = {
+    "pass": lambda a, b: one_pass(a),
+    "inspect": lambda a, b: inspect_model(open_model(a)).spec.layers,
+    "fingerprint": lambda a, b: fingerprint(open_model(a)).digest,
+    "compare": lambda a, b: compare(open_model(a), open_model(b), level="rounding").same_function,
+    "canonicalize": lambda a, b: canonical_layers(a),
+    "lineage": lambda a, b: round(lineage(open_model(b), [open_model(a)]).parents[0].similarity or 0.0, 4),
+}
+
+
+def measure(command: str, one: Path, other: Path) -> dict[str, Any]:
+    """What a process of its own needs for a command."""
+    words = [sys.executable, __file__, "--measure", command, str(one), str(other)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def report_measure(command: str, one: Path, other: Path) -> None:
+    start = time.process_time()
+    result = COMMANDS[command](one, other)
+    seconds = time.process_time() - start
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(json.dumps({"result": result, "cpu": seconds, "gigabytes": int(line.split()[1]) / 2**20}))
+
+
+def workers(folder: Path) -> float:
+    """How many times faster two workers are than one, by the clock."""
+    model = open_model(folder)
+    times, digests = [], []
+    for crew in (1, 2):
+        start = time.perf_counter()
+        digests.append(fingerprint(model, crew=crew).digest)
+        times.append(time.perf_counter() - start)
+    require(digests[0] == digests[1], "two workers find what one finds")
+    return times[0] / times[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a layer of width 512")
+    parser.add_argument("--layers", type=int, default=1)
+    parser.add_argument("--only", nargs="*", choices=list(COMMANDS), help="these commands")
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        return report_measure(options.measure[0], Path(options.measure[1]), Path(options.measure[2]))
+    config = {**(QUICK if options.quick else LLAMA), "num_hidden_layers": options.layers}
+    with tempfile.TemporaryDirectory() as place:
+        one = write_folder(config, Path(place) / "one")
+        other = write_folder(config, Path(place) / "other", noise=0.2)
+        base: float | None = None
+        for command in COMMANDS:
+            if options.only and command not in (*options.only, "pass"):
+                continue
+            found = measure(command, one, other)
+            base = base or found["cpu"]
+            print(f"{command:13s} {found['cpu']:7.2f} CPU s  {found['cpu'] / base:6.1f} passes  ", end="")
+            print(f"{found['gigabytes']:.2f} GB  {found['result']}", flush=True)
+            expected = {"compare": False, "canonicalize": options.layers, "inspect": options.layers}
+            require(found["result"] == expected.get(command, found["result"]), f"{command} is right")
+            require(command != "lineage" or found["result"] > 0.8, "the noisy copy is found")
+            emit(TABLE, command, found["cpu"])
+            emit(TABLE, command, base, LIMIT)
+            emit("peak memory", command, found["gigabytes"], unit="GB")
+        if not options.only:
+            small = {**QUICK, "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 4}
+            ratio = workers(write_folder(QUICK if options.quick else small, Path(place) / "small"))
+            print(f"two workers: {ratio:.2f} times faster than one, load {os.getloadavg()[0]:.1f}")
+            emit("two workers", "times faster", ratio, unit="times")
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""The content of a layer: what no symmetry of its block can change, as factors that are never multiplied out.
+
+A head is its score form and its value map W = O V. Without positions the score form is A = Kᵀ Q; with rotary positions
+it is one form conj(k_f)ᵀ q_f of rank one for every frequency. A unit is the row that switches it (gate; the incoming
+row where there is none) and the rest of it, up ⊗ down (or the outgoing column). Norms are folded into the rows first,
+and what no LayerNorm reads is taken away; biases are left out. All of this is fixed by the function up to the order
+of heads, units and experts and up to one change R of the stream: readers become W Rᵀ, writers R W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LatentWeights, MLPWeights
+from attngeom.models.model import Model
+from attngeom.models.specification import MLP, Experts
+from attngeom.models.views import ModelView, can_flatten
+
+WIDE = 2048
+"""Streams at least so wide are compared in float32: four digits are left of a cosine, and half the time."""
+MAX_UNITS = 1024
+"""Units of an MLP of the child that are compared, those of largest ‖up‖ ‖down‖: the median hardly needs more."""
+ODD = ("tanh", "sigmoid")
+"""Activations φ(−x) = c − φ(x): without a gate the sign of a unit is free."""
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """The forms left_gᵀ right_h of heads h in groups g, (G, a, d) and (H, a, d), summed over a, or one for ``each`` a.
+
+    >>> one = Forms(np.eye(2)[None], np.eye(2)[None])
+    >>> one.inner(one).tolist(), one.sizes.tolist()
+    ([[2.0]], [1.4142135623730951])
+    """
+
+    left: Array
+    right: Array
+    each: bool = False
+
+    @property
+    def groups(self) -> Array:
+        """The group of every head."""
+        return np.repeat(np.arange(len(self.left)), len(self.right) // len(self.left))
+
+    def inner(self, other: Forms) -> Array:
+        """⟨left_gᵀ right_h, left'_gᵀ right'_h'⟩ for all pairs of heads: traces of products of a × a matrices."""
+        if self.each:
+            groups = np.einsum("gfd,kfd->fgk", self.left, other.left.conj(), optimize=True)
+            heads = np.einsum("hfd,jfd->fhj", self.right.conj(), other.right, optimize=True)
+            return np.asarray((groups[:, self.groups][:, :, other.groups] * heads).sum(axis=0).real)
+        groups, heads = _products(self.left, other.left), _products(self.right, other.right)
+        return np.asarray(np.einsum("haji,haji->hj", groups[self.groups][:, :, other.groups], heads))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The norm of the form of every head."""
+        if self.each:
+            left, right = ((np.abs(side) ** 2).sum(axis=-1) for side in (self.left, self.right))
+            return np.asarray(np.sqrt((left[self.groups] * right).sum(axis=1)))
+        left, right = (side @ side.transpose(0, 2, 1) for side in (self.left, self.right))
+        return np.asarray(np.sqrt(np.maximum(np.einsum("hab,hab->h", left[self.groups], right), 0.0)))
+
+    def seen(self, left: Array, right: Array, phases: Array | None = None) -> Array:
+        """leftᵀ (form) right for a few directions, flattened per head; rotary forms are summed with given phases."""
+        one, other = (self.left @ left)[self.groups], self.right @ right
+        if self.each:
+            assert phases is not None
+            one = one.conj() * phases[: one.shape[1], None]
+        return np.asarray((one.transpose(0, 2, 1) @ other).real.reshape(len(one), -1))
+
+    def summed(self) -> Forms:
+        """Rotary forms at distance 0: one real form."""
+        if not self.each:
+            return self
+        left, right = (np.concatenate([side.real, side.imag], axis=1) for side in (self.left, self.right))
+        return Forms(left, right)
+
+
+def _products(one: Array, other: Array) -> Array:
+    """(n, a, n', a') of all products of rows."""
+    flat = one.reshape(-1, one.shape[-1]) @ other.reshape(-1, other.shape[-1]).T
+    return flat.reshape(*one.shape[:2], *other.shape[:2])
+
+
+@dataclass(frozen=True, eq=False)
+class HeadContent:
+    """The heads of one attention: rotary score forms (None without positions), plain ones, value maps."""
+
+    rotary: Forms | None
+    plain: Forms | None
+    values: Forms
+    """Vᵀ Oᵀ: left (G, v, d), right (H, v, d)."""
+
+    @property
+    def count(self) -> int:
+        return len(self.values.right)
+
+    def summed(self) -> HeadContent:
+        """Scores at distance 0 as one plain form, for comparison with a head that rotates otherwise."""
+        parts = [forms.summed() for forms in (self.rotary, self.plain) if forms is not None]
+        heads = self.count
+        left = np.concatenate([_every(part.left, heads) for part in parts], axis=1)
+        right = np.concatenate([part.right for part in parts], axis=1)
+        return replace(self, rotary=None, plain=Forms(left, right))
+
+
+@dataclass(frozen=True, eq=False)
+class UnitContent:
+    """The units of one MLP or expert, one row each: ``switch`` (gate or incoming), ``up`` beside a gate, ``down``."""
+
+    switch: Array
+    up: Array | None
+    down: Array
+    is_odd: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.switch)
+
+    def largest(self, count: int) -> UnitContent:
+        """The units of largest weight ‖up‖ ‖down‖, which no scale moves."""
+        if count >= self.count:
+            return self
+        sizes = _sizes(self.switch if self.up is None else self.up) * _sizes(self.down)
+        chosen = np.sort(np.argsort(-sizes, kind="stable")[:count])
+        up = None if self.up is None else self.up[chosen]
+        return UnitContent(self.switch[chosen], up, self.down[chosen], self.is_odd)
+
+    def seen(self, left: Array, right: Array) -> Array:
+        """leftᵀ (Σ up ⊗ down) right, flattened: it knows no order and no scale."""
+        up = self.switch if self.up is None else self.up
+        return np.asarray(((up @ left).T @ (self.down @ right)).ravel())
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Heads (of cross-attention too) and MLPs of one layer."""
+
+    heads: tuple[HeadContent, ...]
+    mlps: tuple[UnitContent, ...]
+
+
+Change = Mapping[str, Array]
+"""Name of a stack → R of its stream, x' = R x."""
+
+
+def content_of(view: ModelView, layer: int, change: Change | None = None, limit: int | None = None) -> Content:
+    """The content of a layer in the stream R x; of every MLP the ``limit`` largest units."""
+    model = view.model
+    folded, block = view.layer(layer), model.block(layer)
+    kind = np.float32 if model.spec.width >= WIDE else np.float64
+    own = _matrix(change, model.place(layer)[0].name, kind)
+    memory = _matrix(change, model.spec.stacks[0].name, kind)
+    heads = [_heads(folded.attention, own, own, kind)]
+    if folded.cross is not None:
+        heads.append(_heads(folded.cross, own, memory, kind))
+    spec = block.mlp
+    if isinstance(folded.mlp, ExpertsWeights):
+        assert isinstance(spec, Experts)
+        kinds = [spec.expert] * len(folded.mlp.experts)
+        parts = [*zip(kinds, folded.mlp.experts)]
+        parts += [] if spec.shared is None or folded.mlp.shared is None else [(spec.shared, folded.mlp.shared)]
+    else:
+        assert isinstance(spec, MLP)
+        parts = [(spec, folded.mlp)]
+    mlps = (_units(mlp, weights, kind) for mlp, weights in parts)
+    chosen = (units if limit is None else units.largest(limit) for units in mlps)
+    return Content(tuple(heads), tuple(_moved(units, own) for units in chosen))
+
+
+def view_of(model: Model) -> ModelView:
+    """The folded layers of a model, without what no LayerNorm reads."""
+    headed = model.headed
+    return ModelView(headed, flat=can_flatten(headed.spec))
+
+
+def _matrix(change: Change | None, stack: str, kind: type) -> Array | None:
+    return None if change is None else change[stack].astype(kind)
+
+
+def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, kind: type) -> HeadContent:
+    """Heads as readers of the stream; keys and values read the stream ``source``."""
+    queries, keys = weights.query_latent, weights.key_latent
+
+    def read(rows: Affine, latent: LatentWeights | None, change: Array | None) -> Array:
+        weight = rows.weight if latent is None else rows.weight @ latent.down.weight
+        weight = weight.astype(np.result_type(kind, np.complex64) if np.iscomplexobj(weight) else kind, copy=False)
+        return np.asarray(weight if change is None else weight @ change.T)
+
+    turned_query, turned_key = read(weights.turned_query, queries, own), read(weights.turned_key, None, source)
+    query, key = read(weights.query, queries, own), read(weights.key, keys, source)
+    pairs = turned_query.shape[1]
+    if weights.query_gain is not None and weights.key_gain is not None:
+        turned_query, turned_key = (
+            _with_gain(rows, gain[:, :pairs], gain[:, pairs : 2 * pairs])
+            for rows, gain in ((turned_query, weights.query_gain), (turned_key, weights.key_gain))
+        )
+        query, key = query * weights.query_gain[:, 2 * pairs :, None], key * weights.key_gain[:, 2 * pairs :, None]
+    output: Array = weights.output.astype(kind, copy=False)
+    output = output if own is None else own @ output
+    return HeadContent(
+        Forms(turned_key, turned_query, each=True) if pairs else None,
+        Forms(key, query) if query.shape[1] else None,
+        Forms(read(weights.value, keys, source), np.ascontiguousarray(output.transpose(0, 2, 1))),
+    )
+
+
+def _with_gain(rows: Array, real: Array, imaginary: Array) -> Array:
+    return np.asarray(rows.real * real[..., None] + 1j * (rows.imag * imaginary[..., None]))
+
+
+def _every(rows: Array, heads: int) -> Array:
+    """Rows of groups repeated for every head."""
+    return np.repeat(rows, heads // len(rows), axis=0)
+
+
+def _units(spec: MLP, weights: MLPWeights, kind: type) -> UnitContent:
+    down: Array = np.asarray(weights.down.T, dtype=kind)
+    up: Array = np.asarray(weights.up.weight, dtype=kind)
+    if weights.gate is None:
+        return UnitContent(up, None, down, spec.activation in ODD)
+    return UnitContent(np.asarray(weights.gate.weight, dtype=kind), up, down)
+
+
+def _moved(units: UnitContent, change: Array | None) -> UnitContent:
+    if change is None:
+        return units
+    up = None if units.up is None else units.up @ change.T
+    return UnitContent(units.switch @ change.T, up, units.down @ change.T, units.is_odd)
+
+
+def _sizes(rows: Array) -> Array:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))

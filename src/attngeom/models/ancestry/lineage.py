@@ -1,0 +1,341 @@
+"""Was this model made from that one? The question, the answer, and the sentence that says what the answer is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
+from attngeom.models.ancestry.content import MAX_UNITS, WIDE, content_of, view_of
+from attngeom.models.ancestry.reference import Reference, reference
+from attngeom.models.ancestry.shared import SharedPart, shared_layer, shared_outside
+from attngeom.models.ancestry.similarity import ALIKE, LayerLikeness, Sketch, compare_contents
+from attngeom.models.ancestry.spectra import compare_spectra
+from attngeom.models.ancestry.streams import StreamChange, changes_by_moments, find_change, match_tokens
+from attngeom.models.ancestry.tokens import Vocabulary, read_vocabulary, unused_tokens
+from attngeom.models.ancestry.unused import UnusedTest, unused_test
+from attngeom.models.crews import Crew, Progress, each_layer
+from attngeom.models.model import Model
+from attngeom.models.views import ModelView
+from attngeom.results import Result, Standing
+
+CLOSE = 0.1
+"""Where two layers of the parent are so near in the sketch, both are compared in full."""
+DOUBT = 0.3
+"""Below this similarity the stream is aligned by second moments as well, and the better of the two counts."""
+NARROW = 64
+"""The least width of a stream in the reference; in narrower ones only similarities from `ALIKE` on decide."""
+SHARED = 0.99
+"""From this similarity on a layer may be shared, and is compared as `compare` does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerMatch:
+    """A layer of the child, the layer of the parent that is most like it, and how alike they are."""
+
+    layer: int
+    matches: int
+    similarity: float
+    heads: tuple[float, ...]
+    units: float
+    """The median over units."""
+    found: float
+    """The share of units that are found again."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer, "matches": self.matches, "similarity": self.similarity, "heads": list(self.heads),
+            "units": self.units, "found": self.found,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parentage:
+    """One possible parent: how alike, layer by layer, and what is shared exactly."""
+
+    path: str
+    similarity: float | None
+    heads: float | None
+    units: float | None
+    layers: tuple[LayerMatch, ...] = ()
+    shared: tuple[SharedPart, ...] = ()
+    width: int = 0
+    """Of the stream."""
+    stream: str = ""
+    """What the change of the stream rests on: tokens or moments."""
+    left_out: str = ""
+    """Why contents were not compared; empty where they were."""
+    spectra: float | None = None
+    """Where contents were not compared, how alike singular values of heads are; that decides nothing."""
+    table: Array | None = None
+    """Layers of the child × layers of the parent: likeness of sketches."""
+    test: UnusedTest | None = None
+    untested: str = ""
+    """Why there is no test."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path, "similarity": self.similarity, "heads": self.heads, "units": self.units,
+            "layers": [layer.to_json() for layer in self.layers], "shared": [part.to_json() for part in self.shared],
+            "stream": self.stream, "left_out": self.left_out or None, "spectra": self.spectra,
+            "map": None if self.table is None else self.table.tolist(),
+            "test": None if self.test is None else self.test.to_json(), "untested": self.untested or None,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lineage(Result):
+    """Whether a model was made from others: parents in the order given, held against pairs of known history."""
+
+    child: str
+    parents: tuple[Parentage, ...]
+    table: Reference
+    verdict: bool | None
+
+    @property
+    def is_positive(self) -> bool | None:
+        return self.verdict
+
+    @property
+    def best(self) -> Parentage:
+        """The parent that is most like the child."""
+        return max(self.parents, key=lambda p: -2.0 if p.similarity is None else p.similarity)
+
+    def to_json(self) -> dict[str, Any]:
+        test, untested = self.best.test, self.best.untested
+        return {
+            "child": self.child, "parents": [parent.to_json() for parent in self.parents],
+            "reference": self.table.to_json(), "test": None if test is None else test.to_json(),
+            "untested": untested or None, **self.select("standing", "reason", "seed"),
+        }  # fmt: skip
+
+    def rows(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {"verdict": self.reason}
+        for parent in self.parents:
+            if parent.similarity is None:
+                found[parent.path] = f"contents not compared: {parent.left_out}"
+                continue
+            found[parent.path] = (
+                f"similarity {parent.similarity:.3f} (heads {parent.heads:.3f}, units {parent.units:.3f})"
+            )
+        tests = [parent.test.sentence for parent in self.parents if parent.test is not None]
+        return {**found, **({"test": "; ".join(tests)} if tests else {}), "standing": self.standing, "seed": self.seed}
+
+    def text(self, *, every: bool = False) -> str:
+        """One sentence, then parent by parent the layers, the five least alike first, and a map of layers."""
+        from attngeom.models.ancestry.pictures import describe
+
+        return describe(self, every=every)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def plot(self) -> Any:
+        """A heat map for every parent, layers of the child × layers of the parent."""
+        from attngeom.models.ancestry.pictures import draw_lineage
+
+        return draw_lineage(self)
+
+
+def lineage(
+    child: Model, parents: Sequence[Model], *, unused: Sequence[int] | None = None, seed: int = 0, crew: Crew = 1,
+    progress: Progress | None = None,
+) -> Lineage:  # fmt: skip
+    """How much of the child's content lies in each of the parents; an estimate, held against pairs of known history.
+
+    The similarity is a function on orbits: no symmetry of either model moves it beyond rounding. ``unused`` are ids of
+    tokens that the parents never saw, for the exact test; by default tokenizer files beside the weights tell them. A
+    ``crew`` works on several layers at once.
+
+    >>> from attngeom.models.samples import LLAMA, random_model
+    >>> from attngeom.models import teleport
+    >>> base = random_model(LLAMA, seed=1)
+    >>> found = lineage(teleport(base, seed=2).moved(), [base])
+    >>> round(found.parents[0].similarity, 9), found.standing
+    (1.0, 'estimate')
+    """
+    if not parents:
+        raise InputError("no parent given; at least one model to hold the child against is required")
+    total = sum(child.layers * 2 + parent.layers for parent in parents)
+    done = 0
+
+    def step(count: int, _: int) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(min(done, total), total)
+
+    answers = tuple(_compare(child, parent, unused, seed, len(parents), crew, step) for parent in parents)
+    return _judged(_name(child), answers, reference(), seed)
+
+
+def _name(model: Model) -> str:
+    return "a model in memory" if model.path is None else str(model.path)
+
+
+def _compare(
+    child: Model, parent: Model, unused: Sequence[int] | None, seed: int, tries: int, crew: Crew, step: Progress
+) -> Parentage:
+    left_out = _why_not(child, parent)
+    if left_out:
+        spectra = compare_spectra(view_of(child), view_of(parent))
+        return Parentage(
+            path=_name(parent), similarity=None, heads=None, units=None, left_out=left_out, untested=left_out,
+            spectra=spectra,
+        )  # fmt: skip
+    near, far = view_of(parent), view_of(child)
+    words, other_words = read_vocabulary(parent.path), read_vocabulary(child.path)
+    tokens = None
+    if words is not None and other_words is not None:
+        tokens = match_tokens(words.ids, other_words.ids, parent.spec.vocabulary, child.spec.vocabulary)
+    change = find_change(near, far, tokens=tokens)
+    aligned = _align(near, far, change, crew, step)
+    if aligned.similarity < DOUBT and change.source == "tokens" and child.spec.width < WIDE:
+        # Tokens may have other names, or layers come from elsewhere: what has no names is asked as well.
+        others = (_align(near, far, other, crew, step) for other in changes_by_moments(near, far))
+        aligned = max(aligned, *others, key=lambda found: found.similarity)
+    change, matches = aligned.change, aligned.matches
+    shared = shared_outside(child, parent)
+    for pair in (pair for pair in matches if pair.similarity >= SHARED):
+        part = shared_layer(child, pair.layer, parent, pair.matches, change.change)
+        shared += [] if part is None else [part]
+    kinds, untested = _kinds(parent, words, unused)
+    test = unused_test(near, far, kinds, seed=seed, tries=tries, tokens=tokens) if kinds else None
+    if kinds and test is None:
+        untested = "fewer than two of the unused tokens are in both vocabularies"
+    return Parentage(
+        path=_name(parent), similarity=aligned.similarity, heads=aligned.heads, units=aligned.units, layers=matches,
+        shared=tuple(shared), width=child.spec.width, stream=change.source, table=aligned.table,
+        test=test, untested=untested,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Aligned:
+    """The layers of two models, compared after one change of the stream."""
+
+    change: StreamChange
+    table: Array
+    matches: tuple[LayerMatch, ...]
+    heads: float
+    units: float
+
+    @property
+    def similarity(self) -> float:
+        return float(np.mean([match.similarity for match in self.matches]))
+
+
+def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, step: Progress) -> _Aligned:
+    table = _map(near, far, change, crew, step)
+    items = [(near, far, layer, table[layer], change) for layer in range(far.model.layers)]
+    found = each_layer(_best_layer, items, crew, step)
+    matches = tuple(
+        LayerMatch(
+            layer=layer, matches=match, similarity=likeness.similarity, heads=tuple(float(x) for x in likeness.heads),
+            units=_median(likeness.units), found=_share(likeness.units),
+        )
+        for layer, (match, likeness) in enumerate(found)
+    )  # fmt: skip
+    heads, units = (np.concatenate([getattr(x, part) for _, x in found]) for part in ("heads", "units"))
+    return _Aligned(change, table, matches, _median(heads), _median(units))
+
+
+def _median(values: Array) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+def _share(values: Array) -> float:
+    """The share of units that are found again."""
+    return float(np.mean(values >= ALIKE)) if len(values) else 0.0
+
+
+def _why_not(child: Model, parent: Model) -> str:
+    """Why contents of two models cannot be compared; empty where they can."""
+    if child.spec.width != parent.spec.width:
+        return f"streams of width {child.spec.width} and {parent.spec.width}; contents live in one width"
+    if [stack.name for stack in child.spec.stacks] != [stack.name for stack in parent.spec.stacks]:
+        return "an encoder, a decoder or both against another kind; contents live in one stream"
+    return ""
+
+
+def _map(parent: ModelView, child: ModelView, change: StreamChange, crew: Crew, step: Progress) -> Array:
+    """Likeness of sketches, layers of the child × layers of the parent."""
+    near = each_layer(_sketch, [(parent, layer, None) for layer in range(parent.model.layers)], crew, step)
+    own = [change.change[child.model.place(layer)[0].name] for layer in range(child.model.layers)]
+    far = each_layer(_sketch, [(child, layer, matrix) for layer, matrix in enumerate(own)], crew, step)
+    stacks = [[view.model.place(layer)[0].name for layer in range(view.model.layers)] for view in (child, parent)]
+    table = np.full((len(far), len(near)), -1.0)
+    for i, j in product(range(len(far)), range(len(near))):
+        if stacks[0][i] == stacks[1][j]:
+            table[i, j] = far[i].likeness(near[j])
+    return table
+
+
+def _sketch(view: ModelView, layer: int, change: Array | None) -> Sketch:
+    return Sketch.of(content_of(view, layer), change)
+
+
+def _best_layer(
+    parent: ModelView, child: ModelView, layer: int, row: Array, change: StreamChange
+) -> tuple[int, LayerLikeness]:
+    """The layer of the parent that is most like a layer of the child, compared in full."""
+    order = np.argsort(-row, kind="stable")[:2]
+    tried = order[row[order] >= row[order[0]] - CLOSE]
+    content = content_of(child, layer, change.change, MAX_UNITS)
+    found = [(int(match), compare_contents(content, content_of(parent, int(match)))) for match in tried]
+    return max(found, key=lambda pair: pair[1].similarity)
+
+
+def _kinds(
+    parent: Model, words: Vocabulary | None, unused: Sequence[int] | None
+) -> tuple[dict[str, Sequence[int]], str]:
+    """Unused tokens of the parent by kind, or why there are none."""
+    rows = parent.spec.vocabulary
+    if not rows:
+        return {}, "the models read no tokens"
+    if unused is not None:
+        beyond = [i for i in unused if i >= rows]
+        if beyond:
+            raise InputError(f"unused token {beyond[0]} given; the parent has ids 0 to {rows - 1}")
+        return {"given": unused}, ""
+    if words is None:
+        return {}, "no tokenizer.json or vocab.json beside the parent's weights; --unused names tokens it never saw"
+    kinds = unused_tokens(words, rows)
+    return dict(kinds), "" if kinds else "the parent's tokenizer uses every id; --unused names tokens it never saw"
+
+
+def _judged(child: str, parents: tuple[Parentage, ...], table: Reference, seed: int) -> Lineage:
+    """The verdict: above all independent pairs, among them, or between."""
+    best = max(parents, key=lambda p: -2.0 if p.similarity is None else p.similarity)
+    if best.similarity is None:
+        return Lineage(
+            standing="undecided", reason=best.left_out, seed=seed, child=child, parents=parents, table=table,
+            verdict=None,
+        )  # fmt: skip
+    top = max((layer.similarity for layer in best.layers), default=-1.0)
+    text = f"{best.path}: similarity {best.similarity:.3f}"
+    verdict: bool | None = False
+    if best.similarity > table.largest_independent and best.width < NARROW and best.similarity < ALIKE:
+        verdict = None
+        reason = f"{text}; the reference has streams of width {NARROW} and more, in narrower ones chance makes more"
+    elif best.similarity > table.largest_independent:
+        verdict = True
+        reason = f"{text}, more alike than all {table.pairs} independent pairs of the reference"
+    elif top > table.largest_layer:
+        layer = max(best.layers, key=lambda match: match.similarity)
+        verdict = None
+        reason = (
+            f"{text}, among the {table.pairs} independent pairs of the reference, but layer {layer.layer} is more like "
+            f"layer {layer.matches} ({top:.3f}) than any layer of these"
+        )
+    else:
+        reason = f"{text}, among the {table.pairs} independent pairs of the reference"
+    standing: Standing = "undecided" if verdict is None else "estimate"
+    return Lineage(
+        standing=standing, reason=reason, seed=seed, child=child, parents=parents, table=table, verdict=verdict,
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Words and pictures of a lineage: a summary for the terminal with a map of layers, a heat map for notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+
+if TYPE_CHECKING:
+    from attngeom.models.ancestry.lineage import Lineage, Parentage
+
+SHOWN = 5
+SHADES = " ░▒▓█"
+COLUMNS, ROWS = 64, 32
+"""The largest map that is printed; a larger one is drawn by the largest entry of each cell."""
+
+
+def describe(found: Lineage, *, every: bool) -> str:
+    """One sentence, then each parent: numbers, the layers least alike first, what is shared, and a map."""
+    lines = [f"{_verdict(found)} ({found.standing}): {found.reason}"]
+    for parent in found.parents:
+        lines += _parent_lines(parent, every)
+    table = found.table
+    words = f"reference: {table.pairs} independent pairs, at most {table.largest_independent:.3f} alike"
+    if found.best.similarity is not None and found.verdict:
+        kind = table.nearest(found.best.similarity)
+        words += f"; nearest of the derived ones: {kind.name}, {kind.least:.3f} to {kind.largest:.3f}"
+    lines.append(words)
+    return "\n".join(lines)
+
+
+def _verdict(found: Lineage) -> str:
+    words = {True: "alike", False: "no more alike than independent models", None: "cannot be told"}
+    return words[found.verdict]
+
+
+def _parent_lines(parent: Parentage, every: bool) -> list[str]:
+    if parent.similarity is None:
+        words = f"singular values of heads are {parent.spectra:.3f} alike, which independent models can be as well"
+        return [f"{parent.path}: contents not compared: {parent.left_out}; {words}"]
+    lines = [
+        f"{parent.path}: similarity {parent.similarity:.3f}, heads {parent.heads:.3f}, units {parent.units:.3f} "
+        f"(medians); stream aligned by {parent.stream}"
+    ]
+    order = sorted(parent.layers, key=lambda layer: layer.similarity)
+    shown = order if every else order[:SHOWN]
+    for layer in shown:
+        lines.append(
+            f"  layer {layer.layer} is most like layer {layer.matches}: {layer.similarity:.3f} "
+            f"({layer.found:.0%} of the units found again)"
+        )
+    if len(shown) < len(order):
+        lines.append(f"  and {len(order) - len(shown)} layers more alike; --all lists them")
+    lines += _shared_lines(parent, every)
+    if parent.test is not None:
+        lines.append(f"  {parent.test.sentence}")
+    elif parent.untested:
+        lines.append(f"  no test: {parent.untested}")
+    if parent.table is not None:
+        lines += ["  layers of the child (down) × layers of the parent:", *draw_map(parent.table)]
+    return lines
+
+
+def _shared_lines(parent: Parentage, every: bool) -> list[str]:
+    lines = []
+    for part in parent.shared if every else parent.shared[:SHOWN]:
+        where = part.part if part.layer is None else f"{part.part} {part.layer} (of the parent: {part.matches})"
+        if part.heads:
+            where = f"layer {part.layer} (of the parent: {part.matches}), heads {', '.join(map(str, part.heads))}"
+        lines.append(f"  shared within rounding: {where}, by {part.symmetry}")
+    if len(lines) < len(parent.shared):
+        lines.append(f"  and {len(parent.shared) - len(lines)} shared parts more")
+    return lines
+
+
+def draw_map(table: Array) -> list[str]:
+    """Rows of shaded cells, from 0 (blank) to 1 (full).
+
+    >>> draw_map(np.eye(2))
+    ['  │█ │', '  │ █│']
+    """
+    cells = np.array([[part.max() for part in np.array_split(row, min(len(row), COLUMNS))] for row in table])
+    rows = [part.max(axis=0) for part in np.array_split(cells, min(len(cells), ROWS))]
+    steps = len(SHADES) - 1
+    shades = [[SHADES[int(np.clip(round(float(x) * steps), 0, steps))] for x in row] for row in rows]
+    return [f"  │{''.join(row)}│" for row in shades]
+
+
+def draw_lineage(found: Lineage) -> Any:
+    """A heat map for every parent: layers of the child × layers of the parent."""
+    from attngeom.drawing import new_picture
+
+    shown = [parent for parent in found.parents if parent.table is not None]
+    picture, first = new_picture(found.reason, width=1.6 + 3.0 * max(len(shown), 1), height=3.6)
+    first.remove()
+    for place, parent in enumerate(shown):
+        axes = picture.add_subplot(1, len(shown), place + 1)
+        image = axes.imshow(np.asarray(parent.table), vmin=0, vmax=1, cmap="Blues", aspect="auto")
+        axes.set_title(f"{parent.path}: {parent.similarity:.3f}", fontsize=9)
+        axes.set_xlabel("layer of the parent")
+        axes.set_ylabel("layer of the child")
+        if place == len(shown) - 1:
+            picture.colorbar(image, ax=axes, label="likeness")
+    return picture

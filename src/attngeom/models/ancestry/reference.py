@@ -1,0 +1,62 @@
+"""Pairs of models whose history is known: how alike they are, as numbers that ``benchmarks/lineage.py`` made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from attngeom.files import read_json
+
+TABLE = Path(__file__).with_name("reference.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairKind:
+    """Pairs with one history: how many, and the least, middle and largest similarity."""
+
+    name: str
+    pairs: int
+    least: float
+    median: float
+    largest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The table that a similarity is held against."""
+
+    pairs: int
+    """Independent pairs."""
+    largest_independent: float
+    largest_layer: float
+    """The largest similarity of a single layer in an independent pair."""
+    kinds: tuple[PairKind, ...]
+    made_by: str
+
+    def nearest(self, similarity: float) -> PairKind:
+        """The kind of derived pairs whose median is nearest."""
+        derived = [kind for kind in self.kinds if not kind.name.startswith("independent")]
+        return min(derived, key=lambda kind: abs(kind.median - similarity))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs, "largest_independent": self.largest_independent, "largest_layer": self.largest_layer,
+            "made_by": self.made_by,
+        }  # fmt: skip
+
+
+@cache
+def reference() -> Reference:
+    """The reference that is shipped.
+
+    >>> reference().pairs >= 100
+    True
+    """
+    table = read_json(TABLE)
+    kinds = tuple(PairKind(**row) for row in table["kinds"])
+    return Reference(
+        pairs=table["pairs"], largest_independent=table["largest_independent"], largest_layer=table["largest_layer"],
+        kinds=kinds, made_by=table["made_by"],
+    )  # fmt: skip

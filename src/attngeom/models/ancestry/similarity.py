@@ -1,0 +1,154 @@
+"""How alike two layers are: contents matched on one half by optimal assignment, the other half is the similarity.
+
+Heads are matched by their scores and reported by the cosines of their value maps; units are matched by the rows that
+switch them and reported by the cosines of what is left of them. What was matched on is biased, the rest is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from attngeom.exact import lapack
+from attngeom.exact.arrays import Array
+from attngeom.models.ancestry.content import Content, Forms, HeadContent, UnitContent
+
+TINY = 1e-150
+"""Smaller contents are zero: a head that writes nothing is like no other."""
+ALIKE = 0.5
+"""A unit is called found again from this cosine on."""
+DIRECTIONS = 48
+"""Directions of the sketch of a layer: cosines of sketches are right to about 1/48, and the best layer stands out."""
+SEED = 20261118
+
+
+@dataclass(frozen=True, eq=False)
+class LayerLikeness:
+    """Cosines of the value maps of matched heads and of the rest of matched units."""
+
+    heads: Array
+    head_match: Array
+    """The head of the parent that each of these heads was matched with; the heads of the child in order."""
+    units: Array
+
+    @property
+    def similarity(self) -> float:
+        """The mean of the two medians."""
+        return float(np.mean([np.median(part) for part in (self.heads, self.units) if len(part)] or [0.0]))
+
+
+def compare_contents(child: Content, parent: Content) -> LayerLikeness:
+    """The likeness of two layers in one stream."""
+    heads, match = [], []
+    for one, other in zip(child.heads, parent.heads):
+        cosines, chosen = _compare_heads(one, other)
+        heads.append(cosines)
+        match.append(chosen)
+    units = []
+    for mlp, twin in zip(child.mlps, _match_mlps(child.mlps, parent.mlps)):
+        units.append(_compare_units(mlp, parent.mlps[twin]))
+    return LayerLikeness(np.concatenate(heads), np.concatenate(match), np.concatenate(units or [np.zeros(0)]))
+
+
+def _compare_heads(child: HeadContent, parent: HeadContent) -> tuple[Array, Array]:
+    """For every head of the child that finds one, the cosine of the value maps, and the head of the parent."""
+    if _pairs(child) != _pairs(parent):
+        child, parent = child.summed(), parent.summed()
+    top, near, far = np.zeros((child.count, parent.count)), np.zeros(child.count), np.zeros(parent.count)
+    for one, other in ((child.rotary, parent.rotary), (child.plain, parent.plain)):
+        top = top if one is None or other is None else top + one.inner(other)
+        near = near if one is None else near + one.sizes**2
+        far = far if other is None else far + other.sizes**2
+    scores = top / np.maximum(np.sqrt(np.outer(near, far)), TINY)
+    rows, columns = assign(scores)
+    return _cosines(child.values, parent.values)[rows, columns], columns
+
+
+def _pairs(heads: HeadContent) -> int:
+    return 0 if heads.rotary is None else heads.rotary.right.shape[1]
+
+
+def _cosines(one: Forms, other: Forms) -> Array:
+    return np.asarray(one.inner(other) / np.maximum(np.outer(one.sizes, other.sizes), TINY))
+
+
+def assign(scores: Array) -> tuple[Array, Array]:
+    """Rows and columns of the matching with the largest sum of scores."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
+
+    rows, columns = linear_sum_assignment(scores, maximize=True)
+    return np.asarray(rows), np.asarray(columns)
+
+
+def _compare_units(child: UnitContent, parent: UnitContent) -> Array:
+    """For every unit of the child that finds one, the cosine of what it was not matched on."""
+    switches = _unit_rows(child.switch) @ _unit_rows(parent.switch).T
+    rows, columns = assign(np.abs(switches) if child.is_odd else switches)
+    result = (_unit_rows(child.down[rows]) * _unit_rows(parent.down[columns])).sum(axis=1)
+    if child.up is not None and parent.up is not None:
+        result = result * (_unit_rows(child.up[rows]) * _unit_rows(parent.up[columns])).sum(axis=1)
+    elif child.is_odd:
+        result = result * np.sign(switches[rows, columns])
+    return np.asarray(result)
+
+
+def _unit_rows(rows: Array) -> Array:
+    sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(rows / np.maximum(sizes, TINY if rows.dtype == np.float64 else 1e-30)[:, None])
+
+
+def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> list[int]:
+    """For every MLP of the child one of the parent: an assignment of experts, the nearest where it has fewer."""
+    if len(parent) == 1:
+        return [0] * len(child)
+    width = child[0].switch.shape[1]
+    left, right = directions(width)
+    one, other = (_unit_rows(np.array([mlp.seen(left, right) for mlp in side])) for side in (child, parent))
+    table = one @ other.T
+    if len(child) > len(parent):
+        return [int(i) for i in table.argmax(axis=1)]
+    return [int(i) for i in assign(table)[1]]
+
+
+def directions(width: int) -> tuple[Array, Array]:
+    """Two sets of orthonormal directions of a stream, the same in every run."""
+    rng = np.random.default_rng([SEED, width])
+    count = min(width, DIRECTIONS)
+    first, second = (lapack.qr(rng.normal(size=(width, count)))[0] for _ in range(2))
+    return first, second
+
+
+def phases(count: int) -> Array:
+    """Fixed phases, one for every rotary frequency."""
+    return np.asarray(np.exp(2j * np.pi * np.random.default_rng(SEED).random(max(count, 1))))
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A layer seen along a few directions: scores and values of its heads, the sum of the units of its MLPs."""
+
+    scores: Array
+    values: Array
+    units: Array
+
+    @classmethod
+    def of(cls, content: Content, change: Array | None = None) -> Sketch:
+        """Functions of the content alone, so no disguise moves them; the stream is seen as R x."""
+        heads = content.heads[0]
+        left, right = directions(heads.values.left.shape[-1])
+        if change is not None:
+            left, right = change.T @ left, change.T @ right
+        turns = phases(_pairs(heads))
+        parts = [f.seen(left, right, turns) for f in (heads.rotary, heads.plain) if f is not None]
+        units = np.sum([mlp.seen(left, right) for mlp in content.mlps], axis=0)
+        return cls(
+            _unit_rows(np.sum(parts, axis=0)), _unit_rows(heads.values.seen(left, right)), _unit_rows(units[None])
+        )
+
+    def likeness(self, other: Sketch) -> float:
+        """About the similarity of the two layers."""
+        rows, columns = assign(self.scores @ other.scores.T)
+        values = (self.values[rows] * other.values[columns]).sum(axis=1)
+        return float((np.mean(values) + (self.units @ other.units.T)[0, 0]) / 2)

@@ -1,0 +1,146 @@
+"""An exact test of independence: tokens that one model never saw have no reason to find themselves in another one.
+
+Let A never have seen n tokens of one kind. Its first values and its training treat them alike, so the law of A does not
+change when their rows of embedding and head are permuted, all else fixed. Let B be independent of A. The stream is
+aligned by the *other* tokens, rows are centred over the kind, and rows of A are matched with rows of B by an optimal
+assignment. All of this commutes with permuting the rows of A, and ties fall at random because the names of A are drawn
+anew first: the matching is a uniform permutation, whatever B is. So the number of tokens that find their own name has
+the law of the fixed points of a uniform permutation, P(at least k) ≤ 1/k!. Tokens of several kinds are matched within
+their kind: kinds are not alike, and two makers who both leave unused ids at zero would seem to be related.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from attngeom.exact.arrays import Array
+from attngeom.models.ancestry.similarity import assign
+from attngeom.models.ancestry.streams import find_change
+from attngeom.models.views import ModelView
+
+MAX_TOKENS = 256
+"""Tokens of a kind that are matched, drawn at random beyond that; 32 suffice for p = 4e-36."""
+
+
+def fixed_points(count: int) -> list[Fraction]:
+    """P(a uniform permutation of ``count`` things has exactly k fixed points), k = 0 … count.
+
+    >>> [str(p) for p in fixed_points(3)]
+    ['1/3', '1/2', '0', '1/6']
+    """
+    parts = list(accumulate(Fraction((-1) ** j, factorial(j)) for j in range(count + 1)))
+    return [parts[count - k] / factorial(k) for k in range(count + 1)]
+
+
+def tail(counts: Sequence[int], own: int) -> Fraction:
+    """P(at least ``own`` fixed points) in independent uniform permutations of so many things each.
+
+    >>> tail([4], 4), tail([2, 2], 4)
+    (Fraction(1, 24), Fraction(1, 4))
+    """
+    law = [Fraction(1)]
+    for count in counts:
+        step = fixed_points(count)
+        law = [
+            sum((law[i] * step[k - i] for i in range(max(0, k - count), min(k, len(law) - 1) + 1)), Fraction(0))
+            for k in range(len(law) + count)
+        ]
+    return sum(law[own:], Fraction(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnusedTest:
+    """How many unused tokens find themselves, and the chance of so many if the models are independent."""
+
+    tokens: int
+    own: int
+    p: float
+    """Times the number of parents that were tried."""
+    kinds: Mapping[str, int]
+    seed: int
+
+    @property
+    def assumption(self) -> str:
+        return "the parent never saw these tokens"
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.own} of {self.tokens} unused tokens find themselves, p = {self.p:.2g}, if the parent never saw "
+            "them: child and parent share initial values or ancestry"
+            if self.p <= 0.05
+            else f"{self.own} of {self.tokens} unused tokens find themselves, p = {self.p:.2g}, if the parent never "
+            "saw them: no sign of common initial values or ancestry"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tokens": self.tokens, "own": self.own, "p": self.p, "assumption": self.assumption,
+            "kinds": dict(self.kinds), "seed": self.seed,
+        }  # fmt: skip
+
+
+def unused_test(
+    parent: ModelView, child: ModelView, kinds: Mapping[str, Sequence[int]], *, seed: int = 0, tries: int = 1,
+    tokens: Array | None = None,
+) -> UnusedTest | None:  # fmt: skip
+    """The test for tokens that the parent never saw, by kind; None where fewer than two are in both models."""
+    twin = _names_in_child(parent.model.spec.vocabulary, child.model.spec.vocabulary, tokens)
+    rng = np.random.default_rng([seed, 77])
+    chosen: dict[str, Array] = {}
+    for kind, ids in kinds.items():
+        kept = np.array(sorted(i for i in set(ids) if i in twin), dtype=int)
+        if len(kept) > MAX_TOKENS:
+            kept = np.sort(rng.choice(kept, MAX_TOKENS, replace=False))
+        if len(kept) > 1:
+            chosen[kind] = kept
+    if not chosen:
+        return None
+    every = {int(i) for ids in kinds.values() for i in ids}
+    change = find_change(parent, child, every, tokens).change
+    back = change[child.model.spec.stack.name].T
+    near, far = _tables(parent), _tables(child)
+    own = 0
+    for places in chosen.values():
+        names, others = rng.permutation(places), np.array([twin[int(i)] for i in places])
+        scores = np.zeros((len(places), len(places)))
+        for part in sorted(near.keys() & far.keys()):
+            scores = scores + _centred(near[part][names]) @ _centred(far[part][others] @ back).T
+        order, columns = assign(scores)
+        own += int((names[order] == places[columns]).sum())
+    counts = [len(places) for places in chosen.values()]
+    p = min(1.0, tries * float(tail(counts, own)))
+    return UnusedTest(
+        tokens=sum(counts), own=own, p=p, kinds={kind: len(places) for kind, places in chosen.items()}, seed=seed
+    )
+
+
+def _names_in_child(rows: int, child_rows: int, tokens: Array | None) -> dict[int, int]:
+    """Ids of the parent → ids of the child of the same name; ids that no tokenizer names are named by themselves."""
+    pairs = {} if tokens is None else {int(i): int(j) for i, j in tokens}
+    taken = set(pairs.values())
+    return {i: i for i in range(min(rows, child_rows)) if i not in taken} | pairs
+
+
+def _tables(view: ModelView) -> dict[str, Array]:
+    """Rows of tokens in the embedding and in the head."""
+    found = {"embedding": view.tables()["embedding"][1]}
+    head = view.reader()
+    if head is not None and len(head.weight) == view.model.spec.vocabulary:
+        found["head"] = head.weight
+    return found
+
+
+def _centred(rows: Array) -> Array:
+    """Rows less their mean, of norm 1; rows that are equal become zero."""
+    centred = rows - rows.mean(axis=0)
+    sizes = np.linalg.norm(centred, axis=1)
+    floor = 1e-12 * (np.linalg.norm(rows, axis=1).max() or 1.0)
+    return np.asarray(np.where(sizes[:, None] > floor, centred / np.maximum(sizes, 1e-300)[:, None], 0.0))

@@ -1,0 +1,281 @@
+"""Was this model made from that one? Disguises change nothing, enemies of a matching are met, strangers stay so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from attngeom.cli.app import run as run_command
+from attngeom.errors import InputError
+from attngeom.models import Model, lineage, open_model, teleport
+from attngeom.models.ancestry.content import view_of
+from attngeom.models.ancestry.reference import reference as reference_table
+from attngeom.models.ancestry.spectra import compare_spectra
+from attngeom.models.residual import has_free_stream
+from attngeom.models.samples import GPT2, LLAMA, random_model
+from attngeom.models.sampling import PARTS
+from tests.effort import choose
+from tests.models.cases import FAMILIES, reference, state_of
+
+SMALL = {**LLAMA, "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 3, "vocab_size": 96}
+WHOLE = (*PARTS, "residual")
+
+
+def noisy(model: Model, size: float, seed: int) -> Model:
+    """Every weight times 1 + noise; what repeats another tensor goes on doing so."""
+    rng = np.random.default_rng(seed)
+    state = {name: w * (1 + size * rng.normal(size=w.shape)) for name, w in state_of(model).items()}
+    state |= {copy: state[name] for copy, name in model.copied()}
+    return open_model(state, model.config)
+
+
+def numbers(child: Model, parent: Model) -> np.ndarray:
+    found = lineage(child, [parent]).parents[0]
+    layers = [(layer.matches, layer.similarity) for layer in found.layers]
+    return np.array([found.similarity, found.heads, found.units, *np.ravel(layers)])
+
+
+def disguised(model: Model, seed: int) -> Model:
+    parts = WHOLE if has_free_stream(model.headed) else PARTS
+    return teleport(model, seed, parts=parts).moved()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_disguise_of_either_model_changes_anything(family):
+    """200 disguises in the thorough run, of a noisy copy and of the model itself."""
+    parent = reference(family)
+    child = noisy(parent, 0.1, 3)
+    plain = numbers(child, parent)
+    assert 0.3 < plain[0] < 0.9999
+    for seed in range(choose(1, 100)):
+        for one, other in ((disguised(child, seed), parent), (child, disguised(parent, seed + 1000))):
+            assert np.abs(numbers(one, other) - plain).max() < 1e-8
+
+
+@pytest.mark.parametrize("config", [SMALL, {**GPT2, "n_embd": 48, "vocab_size": 96}], ids=["llama", "gpt2"])
+def test_strangers_are_not_alike_and_disguises_do_not_change_that(config):
+    one, other = random_model(config, 1), random_model(config, 2)
+    found = lineage(one, [other])
+    assert found.verdict is False and found.parents[0].similarity < 0.1
+    again = lineage(disguised(one, 5), [disguised(other, 6)])
+    assert abs(again.parents[0].similarity - found.parents[0].similarity) < 1e-8
+
+
+def stacked(parts: list[tuple[Model, int]], outside: Model) -> Model:
+    """A model whose layers are layers of others."""
+    state = {name: w for name, w in state_of(outside).items() if ".layers." not in name}
+    for place, (model, layer) in enumerate(parts):
+        own = {n: w for n, w in state_of(model).items() if f".layers.{layer}." in n}
+        state |= {name.replace(f".layers.{layer}.", f".layers.{place}."): w for name, w in own.items()}
+    return open_model(state, {**outside.config, "num_hidden_layers": len(parts)})
+
+
+def test_layers_in_another_order_are_named():
+    base = random_model(SMALL, 1)
+    child = disguised(stacked([(base, 2), (base, 0), (base, 0), (base, 1)], base), 4)
+    found = lineage(child, [base])
+    assert [layer.matches for layer in found.parents[0].layers] == [2, 0, 0, 1] and found.verdict
+    assert min(layer.similarity for layer in found.parents[0].layers) > 0.999
+
+
+def test_a_block_that_does_nothing_hides_no_other():
+    base = random_model(SMALL, 1)
+    state = state_of(stacked([(base, 0), (base, 1), (base, 1), (base, 2)], base))
+    for name in ("self_attn.o_proj", "mlp.down_proj"):
+        state[f"model.layers.2.{name}.weight"][:] = 0
+    child = open_model(state, {**SMALL, "num_hidden_layers": 4})
+    found = lineage(disguised(child, 2), [base]).parents[0]
+    assert [found.layers[i].matches for i in (0, 1, 3)] == [0, 1, 2]
+    assert abs(found.similarity - 0.75) < 1e-6 and abs(found.layers[2].similarity) < 1e-6
+
+
+def test_layers_of_two_parents_are_told_apart():
+    one, other = random_model(SMALL, 1), random_model(SMALL, 2)
+    child = noisy(stacked([(one, 0), (other, 1), (other, 2), (one, 2)], one), 0.02, 1)
+    found = lineage(disguised(child, 3), [other, one, random_model(SMALL, 3)])
+    assert found.best.path == found.parents[1].path
+    best = [max(range(3), key=lambda k: found.parents[k].layers[i].similarity) for i in range(4)]
+    assert best == [1, 0, 0, 1] and found.verdict
+    named = [found.parents[k].layers[i].matches for i, k in enumerate(best)]
+    assert named == [0, 1, 2, 2]
+
+
+def test_pruned_heads_and_units_are_found_again():
+    base = random_model(SMALL, 1)
+    state = state_of(base)
+    for layer in range(3):
+        place = f"model.layers.{layer}."
+        for name, rows in (("q", slice(16, 32)), ("k", slice(8, 16)), ("v", slice(8, 16))):
+            key = f"{place}self_attn.{name}_proj.weight"
+            state[key] = np.ascontiguousarray(state[key][rows])
+        key = f"{place}self_attn.o_proj.weight"
+        state[key] = np.ascontiguousarray(state[key][:, 16:32])
+        for name in ("gate", "up"):
+            state[f"{place}mlp.{name}_proj.weight"] = np.ascontiguousarray(
+                state[f"{place}mlp.{name}_proj.weight"][10:50]
+            )
+        key = f"{place}mlp.down_proj.weight"
+        state[key] = np.ascontiguousarray(state[key][:, 10:50])
+    config = {**SMALL, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 40}
+    found = lineage(disguised(open_model(state, config), 7), [base]).parents[0]
+    assert found.similarity > 1 - 1e-9
+
+
+def test_an_mlp_that_became_experts_is_found_in_each():
+    base = random_model(SMALL, 1)
+    state, names = {}, {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}
+    for name, w in state_of(base).items():
+        part = name.split(".")[-2]
+        if part not in names:
+            state[name] = w
+            continue
+        place = name.split("mlp.")[0] + "block_sparse_moe."
+        state |= {f"{place}experts.{e}.{names[part]}.weight": w for e in range(2)}
+        state[f"{place}gate.weight"] = np.random.default_rng(0).normal(size=(2, 48))
+    config = {**SMALL, "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 2}
+    child = open_model(state, {**config, "num_experts_per_tok": 1})
+    assert lineage(disguised(child, 1), [base]).parents[0].similarity > 1 - 1e-9
+
+
+@pytest.mark.parametrize("change", ["more", "fewer", "other order"])
+def test_other_vocabularies(change):
+    base = random_model(SMALL, 1)
+    state, rng = state_of(base), np.random.default_rng(0)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        w = state[name]
+        state[name] = {"more": np.concatenate([w, rng.normal(size=(7, 48))]), "fewer": w[:80].copy()}.get(change, w)
+    if change == "other order":
+        order = rng.permutation(96)
+        state |= {name: state[name][order] for name in ("model.embed_tokens.weight", "lm_head.weight")}
+    rows = len(state["lm_head.weight"])
+    child = noisy(open_model(state, {**SMALL, "vocab_size": rows}), 0.03, 2)
+    found = lineage(disguised(child, 4), [base])
+    assert found.verdict and found.parents[0].similarity > 0.8
+    assert found.parents[0].stream == ("moments" if change == "other order" else "tokens")
+
+
+def test_other_widths_and_kinds_of_stack_are_not_compared():
+    base = random_model(SMALL, 1)
+    wide = lineage(random_model({**SMALL, "hidden_size": 32}, 1), [base])
+    assert wide.verdict is None and wide.standing == "undecided" and "width" in wide.reason
+    assert wide.parents[0].similarity is None and 0 < wide.parents[0].spectra <= 1
+    assert "singular values" in wide.text() and wide.to_json()["parents"][0]["left_out"] == wide.reason
+    same = compare_spectra(view_of(disguised(base, 3)), view_of(base))
+    assert same == pytest.approx(1.0)
+    encoder = lineage(reference("bert"), [reference("gpt2")])
+    assert encoder.verdict is None
+
+
+def test_another_family_of_the_same_width_is_compared():
+    """A GPT-2 and a Llama: heads with and without rotary positions are held against each other at distance 0."""
+    one = random_model({**GPT2, "n_embd": 32}, 1)
+    found = lineage(random_model(LLAMA, 1), [one])
+    assert found.verdict is False and abs(found.parents[0].similarity) < 0.2
+
+
+def test_shared_parts_are_said_with_their_symmetry():
+    base = random_model(SMALL, 1, np.float32)
+    state = {name: np.asarray(base.tensors.raw(name)).copy() for name in base.tensors}
+    rng = np.random.default_rng(0)
+    for name in state:
+        if ".layers.1." in name:
+            state[name] = (state[name] * (1 + 0.05 * rng.normal(size=state[name].shape))).astype(np.float32)
+    child = open_model(state, SMALL)
+    (parent,) = lineage(child, [base]).parents
+    assert [(part.layer, part.symmetry) for part in parent.shared if part.part == "layer"] == [
+        (0, "stored alike"), (2, "stored alike"),
+    ]  # fmt: skip
+    (parent,) = lineage(teleport(child, 1).moved(), [base]).parents
+    assert {(part.layer, part.symmetry) for part in parent.shared if part.part == "layer"} == {
+        (0, "a symmetry of the block"), (2, "a symmetry of the block"),
+    }  # fmt: skip
+    (parent,) = lineage(teleport(child, 1, parts=WHOLE).moved(), [base]).parents
+    words = {part.symmetry for part in parent.shared if part.part == "layer"}
+    assert words == {"a change of the stream and a symmetry of the block"}
+
+
+def test_the_record_has_the_keys_of_the_contract():
+    base = random_model(SMALL, 1)
+    record = json.loads(json.dumps(lineage(base, [base], unused=range(40, 60)).to_json()))
+    assert {"child", "parents", "reference", "standing", "reason", "test"} <= record.keys()
+    assert {"path", "similarity", "heads", "units", "layers", "shared"} <= record["parents"][0].keys()
+    assert {"layer", "matches", "similarity"} <= record["parents"][0]["layers"][0].keys()
+    assert {"pairs", "largest_independent"} <= record["reference"].keys()
+    assert {"tokens", "own", "p", "assumption"} <= record["test"].keys()
+    assert record["reference"]["pairs"] >= 100 and reference_table().largest_independent < 0.5
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments: str) -> Run:
+        code = run_command(list(arguments))
+        return Run(code, *capsys.readouterr())
+
+    return call
+
+
+def save(model: Model, folder: Any, **files: Any) -> str:
+    folder.mkdir()
+    save_file({n: np.ascontiguousarray(model.tensors.raw(n)) for n in model.tensors}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(dict(model.config)))
+    for name, text in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(text))
+    return str(folder)
+
+
+def test_commands_and_exit_codes(tmp_path, run):
+    base, stranger = random_model(SMALL, 1, np.float32), random_model(SMALL, 2, np.float32)
+    words = {"model": {"type": "BPE", "vocab": {f"w{i}": i for i in range(70)}}}
+    a = save(base, tmp_path / "a", tokenizer=words)
+    b = save(noisy(base, 0.05, 1), tmp_path / "b", tokenizer=words)
+    c = save(stranger, tmp_path / "c")
+    same = run("model", "lineage", b, c, a, "--json")
+    record = json.loads(same.stdout)
+    assert same.code == 0 and record["test"]["tokens"] == 26 and record["test"]["own"] == 26
+    assert record["test"]["p"] < 1e-20 and "never saw" in record["test"]["assumption"]
+    other = run("model", "lineage", b, c)
+    assert other.code == 1 and "no test: no tokenizer.json" in other.stdout
+    assert run("model", "lineage", save(random_model(LLAMA, 1), tmp_path / "d"), a).code == 3
+    told = run("model", "lineage", b, c, "--unused", "90-95")
+    assert "of 6 unused tokens find themselves" in told.stdout and "never saw them" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a"], "'parents'"), (["a", "missing"], "does not exist"), (["a", "b", "b"], "given twice"),
+        (["a", "b", "--unused", "5,5"], "given twice"), (["a", "b", "--unused", "x"], "ids and ranges"),
+        (["a", "b", "--unused", "500"], "ids 0 to 95"), (["a", "nan"], "NaN"), (["a", "torn"], "not a whole"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(tmp_path, run, arguments, words):
+    base = random_model(SMALL, 1, np.float32)
+    for name in ("a", "b"):
+        save(base, tmp_path / name)
+    state = state_of(base)
+    state["model.layers.1.mlp.up_proj.weight"][0, 0] = np.nan
+    save(base, tmp_path / "torn")
+    (tmp_path / "torn" / "model.safetensors").write_bytes((tmp_path / "a" / "model.safetensors").read_bytes()[:-100])
+    (tmp_path / "nan").mkdir()
+    save_file(state, tmp_path / "nan" / "model.safetensors")
+    (tmp_path / "nan" / "config.json").write_text(json.dumps(SMALL))
+    places = [str(tmp_path / name) if len(name) < 8 and name.isalpha() and name != "x" else name for name in arguments]
+    found = run("model", "lineage", *places)
+    assert found.code == 2 and words in found.stderr and len(found.stderr.strip().splitlines()) == 1
+
+
+def test_no_parent_is_refused():
+    with pytest.raises(InputError, match="no parent"):
+        lineage(random_model(SMALL, 1), [])

@@ -1,0 +1,127 @@
+"""The exact test on unused tokens: under independence the matching is uniform, whatever the disguise and the ties."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.models import Model, lineage, open_model, teleport
+from attngeom.models.ancestry.content import view_of
+from attngeom.models.ancestry.tokens import Vocabulary, parse_tokens, read_vocabulary, unused_tokens
+from attngeom.models.ancestry.unused import fixed_points, tail, unused_test
+from attngeom.models.samples import LLAMA, random_model
+from tests.effort import choose
+from tests.models.cases import state_of
+
+CONFIG = {**LLAMA, "hidden_size": 16, "head_dim": 4, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 48}
+TABLES = ("model.embed_tokens.weight", "lm_head.weight")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 6])
+def test_the_law_of_fixed_points_is_counted(count):
+    counts = [sum(p[i] == i for i in range(count)) for p in permutations(range(count))]
+    assert [float(p) for p in fixed_points(count)] == [counts.count(k) / len(counts) for k in range(count + 1)]
+    for own in range(count + 1):
+        assert float(tail([count], own)) == pytest.approx(sum(c >= own for c in counts) / len(counts), abs=1e-15)
+
+
+def test_the_law_of_two_kinds_is_that_of_two_permutations():
+    pairs = [(p, q) for p in permutations(range(3)) for q in permutations(range(2))]
+    counts = [sum(p[i] == i for i in range(3)) + sum(q[i] == i for i in range(2)) for p, q in pairs]
+    for own in range(6):
+        assert float(tail([3, 2], own)) == pytest.approx(sum(c >= own for c in counts) / len(counts), abs=1e-15)
+        assert own == 0 or tail([3, 2], own) <= 1
+
+
+def with_rows(model: Model, rows: np.ndarray, ids: range) -> Model:
+    state = state_of(model)
+    for name in TABLES:
+        state[name][ids.start : ids.stop] = rows
+    return open_model(state, model.config)
+
+
+def shares(pairs: list[tuple[Model, Model]], kinds: dict[str, range]) -> np.ndarray:
+    """Shares of pairs with at least 1, 2, 3 tokens that find themselves."""
+    found = [unused_test(view_of(a), view_of(b), kinds, seed=i) for i, (a, b) in enumerate(pairs)]
+    own = np.array([test.own for test in found if test is not None])
+    return np.array([(own >= k).mean() for k in (1, 2, 3)])
+
+
+@pytest.mark.parametrize("ties", ["none", "all rows equal", "rows equal in pairs"])
+def test_independent_models_find_as_many_as_chance(ties):
+    """Also where the other model is anything: here its rows grow with their ids."""
+    count, pairs = choose(150, 1500), []
+    for seed in range(count):
+        rng = np.random.default_rng([seed, 1])
+        rows = {"none": rng.normal(size=(8, 16)), "all rows equal": np.ones((8, 16))}.get(ties)
+        if rows is None:
+            rows = np.repeat(rng.normal(size=(4, 16)), 2, axis=0)[rng.permutation(8)]
+        parent = with_rows(random_model(CONFIG, 2 * seed + 10**6), rows, range(40, 48))
+        child = with_rows(
+            random_model(CONFIG, 2 * seed + 1), np.arange(8)[:, None] + rng.normal(size=(8, 16)), range(40, 48)
+        )
+        pairs.append((parent, child))
+    law = np.array([float(tail([8], k)) for k in (1, 2, 3)])
+    spread = 4 * np.sqrt(law * (1 - law) / count)
+    assert np.all(np.abs(shares(pairs, {"given": range(40, 48)}) - law) < spread)
+
+
+def test_kinds_that_are_not_alike_must_not_be_mixed():
+    """Two makers who leave ids beyond the tokenizer at zero are not related: matched as one kind they would seem so."""
+    count, pairs = choose(150, 1500), []
+    for seed in range(count):
+        models = [random_model(CONFIG, seed + start) for start in (10**6, 2 * 10**6)]
+        pairs.append(tuple(with_rows(model, np.zeros((4, 16)), range(44, 48)) for model in models))
+    law = np.array([float(tail([4, 4], k)) for k in (1, 2, 3)])
+    spread = 4 * np.sqrt(law * (1 - law) / count)
+    split = shares(pairs, {"bytes": range(40, 44), "beyond": range(44, 48)})
+    assert np.all(np.abs(split - law) < spread)
+    mixed = shares(pairs, {"all": range(40, 48)})
+    chance = float(tail([8], 2))
+    assert mixed[1] > chance + 3 * np.sqrt(chance * (1 - chance) / count)
+
+
+def test_disguised_copies_find_all():
+    base = random_model(CONFIG, 3)
+    parts = ("qk", "vo", "heads", "units", "norms", "biases", "residual")
+    rng = np.random.default_rng(0)
+    state = {name: w * (1 + 0.1 * rng.normal(size=w.shape)) for name, w in state_of(base).items()}
+    child = teleport(open_model(state, CONFIG), 5, parts=parts).moved()
+    test = unused_test(view_of(base), view_of(child), {"given": range(36, 48)}, tries=3)
+    assert test is not None and test.own == 12 and test.p == pytest.approx(3 / 479001600)
+    assert "if the parent never saw them: child and parent share initial values or ancestry" in test.sentence
+
+
+def test_p_is_times_the_number_of_parents():
+    base, other = random_model(CONFIG, 3), random_model(CONFIG, 4)
+    one = lineage(base, [base], unused=range(40, 48)).parents[0].test
+    two = lineage(base, [base, other], unused=range(40, 48)).parents[0].test
+    assert one is not None and two is not None and two.p == pytest.approx(2 * one.p)
+
+
+def test_tokens_that_no_text_contains(tmp_path):
+    letters = {chr(c): i for i, c in enumerate((0x61, 0xC0, 0xC1, 0xF5, 0xFF))}
+    assert unused_tokens(Vocabulary(letters, True), 5) == {"bytes outside UTF-8": (1, 2, 3, 4)}
+    assert unused_tokens(Vocabulary(letters, False), 5) == {}
+    reserved = {"a": 0, "<|reserved_special_token_0|>": 1, "[unused7]": 2, "<extra_id_0>": 3}
+    assert unused_tokens(Vocabulary(reserved, False), 4) == {"reserved names": (1, 2)}
+    (tmp_path / "tokenizer.json").write_text(
+        '{"model": {"vocab": [["a", 0.5], ["b", 1]]}, "added_tokens": [{"id": 2, "content": "c"}]}'
+    )
+    found = read_vocabulary(tmp_path)
+    assert found is not None and found.ids == {"a": 0, "b": 1, "c": 2} and not found.of_bytes
+    (tmp_path / "tokenizer.json").write_text("[1")
+    assert read_vocabulary(tmp_path) is None
+    (tmp_path / "vocab.json").write_text('{"\\u0120a": 0, "\\u00c0": 1}')
+    found = read_vocabulary(tmp_path)
+    assert found is not None and found.of_bytes
+
+
+def test_ids_and_ranges():
+    assert parse_tokens("1,3-5, 9") == (1, 3, 4, 5, 9)
+    for text in ("", "a", "5-3", "1,1", "1-99999999", "-3"):
+        with pytest.raises(InputError):
+            parse_tokens(text)
