@@ -64,7 +64,7 @@ def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> No
     silent = ~np.any(weights.output.reshape(weights.heads, -1), axis=1)
     twins = find_twins(weights, TINY / 16)
     same = np.array([h in twins or h in twins.values() for h in range(weights.heads)])
-    for part in ("query", "query_bias", "sinks"):
+    for part in ("query", "query_bias", *weights.head_numbers):
         note(part, np.flatnonzero(silent))
     whole = (silent | same).reshape(groups, share).any(axis=1)
     for part in ("key", "key_bias", "value", "value_bias"):

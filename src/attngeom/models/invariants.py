@@ -104,7 +104,7 @@ class LayerEvaluator:
         return Input(norm, weights, self.layer.attentions[place].value.weight.shape[-1], self.vectors)
 
     def _attention(self, place: str) -> list[Any]:
-        """Per head: which attention, its place among the heads where it has one, its scores, values, sinks."""
+        """Per head: which attention, its place among the heads where it has one, its scores, values, numbers."""
         weights, source = self.layer.attentions[place], self._source(place)
         queries = self._input(f"{place}.input", self.block.input_norms.get(f"{place}.input"))
         latents = weights.query_latent, weights.key_latent
@@ -132,8 +132,8 @@ class LayerEvaluator:
         for h, rows in enumerate(scores):
             score = [value for row in rows for value in row]
             self.is_generic &= any(score)
-            sinks = [] if weights.sinks is None else [residue(float(weights.sinks[h]))]
-            found.append([LABELS[place], ranks[h], score + lengths[h], *beside[h], *sinks])
+            numbers = [residue(float(values[h])) for values in weights.head_numbers.values()]
+            found.append([LABELS[place], ranks[h], score + lengths[h], *beside[h], *numbers])
         return found
 
     def _units_or_experts(self) -> list[Any]:

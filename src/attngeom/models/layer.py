@@ -84,6 +84,11 @@ class AttentionWeights:
     def turned_groups(self) -> int:
         return int(self.turned_key.weight.shape[0])
 
+    @property
+    def head_numbers(self) -> dict[str, Array]:
+        """Numbers of every head, by name, that no symmetry moves but the order of heads."""
+        return {} if self.sinks is None else {"sinks": self.sinks}
+
     @cached_property
     def grams(self) -> dict[str, Array]:
         """K Kᵀ, Q Qᵀ, V Vᵀ and OᵀO of plain rows, per group or head."""

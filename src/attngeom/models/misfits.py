@@ -261,7 +261,7 @@ def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeigh
     add(f"{prefix}value_bias", _shared(a.value.bias, b.value.bias), np.maximum(PLAIN, growth["value"]))
     add(f"{prefix}output", relative(a.output, b.output), growth["output"])
     add(f"{prefix}output_bias", _whole(a.output_bias, b.output_bias))
-    for name in ("query_gain", "key_gain", "sinks"):
+    for name in ("query_gain", "key_gain", *a.head_numbers):
         if getattr(a, name) is not None:
             add(f"{prefix}{name}", relative(getattr(a, name), getattr(b, name)))
     for name in ("query_latent", "key_latent"):

@@ -98,7 +98,8 @@ class GroupedHeadOrder(Part):
             "value": weights.value.pick(self.groups),
             "output": weights.output[self.heads],
         }
-        for name, order in (("query_gain", self.heads), ("key_gain", self.groups), ("sinks", self.heads)):
+        orders = {"query_gain": self.heads, "key_gain": self.groups, **dict.fromkeys(weights.head_numbers, self.heads)}
+        for name, order in orders.items():
             gains = getattr(weights, name)
             if gains is not None and len(gains) > 1:
                 changes[name] = gains[order]
