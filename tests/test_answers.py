@@ -18,6 +18,7 @@ import attngeom
 from attngeom import models
 from attngeom.atlas import FactStore
 from attngeom.atlas.recheck import recheck
+from attngeom.canonical.kinds import canonicalize_kind
 from attngeom.cli.app import run
 from attngeom.dimensions import rank_at, upper_bound
 from attngeom.dimensions.lower.minor import estimate_dimension, minor_lower_bound
@@ -66,9 +67,11 @@ def _compare_adapters():
     return compare_adapters(source, source)
 
 
+SOFTMAX = Architecture((2, 2), 1, tokens=2, kind="softmax", heads=2, value_width=1)
 ANSWERS = {
     "AdapterComparison": (_compare_adapters, None),
     "Canonicalization": (lambda: attngeom.canonicalize(read("a.json")), None),
+    "CanonicalWeights": (lambda: canonicalize_kind(random_weights(SOFTMAX, QQ, 1)), None),
     "Certification": (
         lambda: attngeom.certify(attngeom.read_coefficients("not_realizable.json")),
         "certify not_realizable.json",
@@ -108,6 +111,7 @@ ANSWERS = {
     "Track": (lambda: track([read("start.safetensors"), read("trained.safetensors")]), None),
     "Uniqueness": (lambda: heads_unique(random_weights(HEADS, QQ, 1)), None),
     "UpperBound": (lambda: upper_bound(NARROW), None),
+    "WeightsFingerprint": (lambda: attngeom.fingerprint(read("a.json")), "fingerprint a.json"),
     "Verdict": (lambda: attngeom.verify("certificate.json"), "verify certificate.json"),
 }
 
