@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
 from attngeom.errors import InputError
 from attngeom.programs import NamedPoint, trace
@@ -112,3 +113,11 @@ def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
     monkeypatch.setattr(networks, "ROOT_TRIES", 50)
     assert interpreter.values((3,))[3][1]
     assert not networks._signs_are_free(interpreter)
+
+
+def test_integrals_beside_logarithms_are_not_proven():
+    """Squares of arguments of Φ may differ by a logarithm, which nothing tests."""
+    weights = {"a": (), "b": ()}
+    both = analyze(lambda w, x: np.log(1 + np.exp(w["a"] * x)) * (1 + erf(w["b"] * x)), (), weights=weights)
+    assert both.standing == "probabilistic"
+    assert analyze(lambda w, x: 1 + erf(w["b"] * x), (), weights={"b": ()}).standing == "proven"
