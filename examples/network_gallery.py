@@ -6,6 +6,7 @@ python examples/network_gallery.py [--seed N] [--markdown]
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -152,7 +153,7 @@ NETWORKS: dict[str, tuple[Callable[..., Any], dict[str, Any], tuple[int, ...]]] 
     "retention with learned decay": (recurrent(decay_step), {**HEAD, "decay": ()}, (3, 3)),
     "gated linear attention": (recurrent(gated_step), {**HEAD, "b": 3}, (3, 3)),
     "two heads": (many_heads, dict.fromkeys("qkvo", (4, 4)), (3, 4)),
-    "head with all biases": (
+    "head with biases": (
         biased_head,
         {**dict.fromkeys("qkvo", (2, 2)), **{f"b{name}": 2 for name in "qkvo"}},
         (3, 2),
@@ -191,7 +192,8 @@ def main() -> None:
     for name, (network, weights, shape) in NETWORKS.items():
         answer = attngeom.analyze(network, shape, weights=weights, seed=options.seed)
         proven += answer.is_proven
-        fiber = "; ".join(map(str, answer.fiber)) or "none"
+        # Which axes of the tensors are moved is left out: lines stay short.
+        fiber = re.sub(r"\.\d", "", "; ".join(map(str, answer.fiber))) or "none"
         rest = f"; {answer.unexplained} by coefficients" if answer.unexplained else ""
         cells = (name, answer.parameters, answer.dimension, answer.standing, fiber + rest)
         print(bar + " | ".join(map(str, cells)) + (" |" if options.markdown else ""))
