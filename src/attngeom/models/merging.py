@@ -218,7 +218,8 @@ def write_merge(
             shutil.rmtree(place)
         note = {"method": method, "weights": list(chosen), "inputs": told}
         (temporary / "merge.json").write_text(json.dumps(note, indent=1) + "\n")
-        size = sum(path.stat().st_size for path in temporary.iterdir())
+        # Of the weights alone: the note has digits of misfits, which hang on the CPU.
+        size = sum(path.stat().st_size for path in temporary.glob("*.safetensors"))
     outputs = "finite at random inputs" if check.gap is not None else f"not computed: {check.reason}"
     return WrittenMerge(
         path=Path(out), method=method, weights=chosen, inputs=tuple(told), norms=norms, outputs=outputs, dtype=dtype,
