@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact import lapack
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.files import make_folder, to_json, write_atomic
 from attngeom.interop.learning_benchmark import write_benchmark
@@ -106,7 +107,7 @@ def hessian(weights: Weights, seed: int = 0) -> Array:
 
 def calibration(found: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
     """What an estimator may be misled to, and what it may be started with."""
-    values = np.linalg.eigvalsh(hessian(found.weights, seed))
+    values = lapack.eigvalsh(hessian(found.weights, seed))
     top = float(values[-1])
     rank = int(np.sum(values > RANK_TOLERANCE * max(top, 1e-300))) if top > RANK_TOLERANCE**2 else 0
     parameters = found.weights.architecture.num_parameters
