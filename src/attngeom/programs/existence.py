@@ -6,10 +6,12 @@ nothing from the levels below: they are tried first, one after another, each at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
+from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
 from attngeom.programs.arithmetic import ModularArithmetic
 from attngeom.programs.operations import OPERATIONS, Point
@@ -19,12 +21,18 @@ from attngeom.programs.program import Program
 BATCH_ENTRIES = 10**6
 """Entries of all nodes of the first part, for all inputs that are tried at once."""
 MAX_BATCH = 4096
+MAX_JOINT = 6
+"""An input whose own roots are many is kept for at most 2^6 tries of the others."""
+MAX_SINGLE = 2**18
+"""Inputs of one name that are drawn in vain before the search for their roots is given up."""
 MAX_OUTPUTS = 16
 """Outputs of which those roots are found that all of them need."""
 
 
 class RootFilter:
     """The first part of a program at one level of the chain, and which entries of its roots must exist there.
+
+    ``only``: the roots that rest on the input of this name alone.
 
     >>> from attngeom.programs import Builder
     >>> b = Builder()
@@ -34,9 +42,17 @@ class RootFilter:
     [True, False, True]
     """
 
-    def __init__(self, program: Program, domain: ModularArithmetic, weights: Mapping[str, Array], level: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        domain: ModularArithmetic,
+        weights: Mapping[str, Array],
+        level: int,
+        only: str = "",
+    ) -> None:
+        self.only = only
         self.program, self.domain, self.weights = program, domain, weights
-        self.flags = _common_roots(program) if level == 0 else needed_entries(program)
+        self.flags = _common_roots(program) if level == 0 else _needed_roots(program)
         depth = program.exponents
         known: list[bool] = []
         for place, node in enumerate(program.nodes):
@@ -48,6 +64,9 @@ class RootFilter:
             for place in program.places("root")
             if known[place] and self.flags[place].any() and program.depends_on_input[place]
         }
+        if only:
+            self.roots &= {place for place, name in program.lone_roots.items() if name == only}
+        self.count = sum(int(self.flags[place].sum()) for place in self.roots)
         needed = set(self.roots)
         for place in range(len(program.nodes) - 1, -1, -1):
             if place in needed:
@@ -83,6 +102,41 @@ class RootFilter:
         return alive
 
 
+class InputPool:
+    """The inputs of one name whose own roots exist, in the order of their indices; each serves 2^``joint`` tries.
+
+    ``draw`` gives the inputs with some indices.
+    """
+
+    def __init__(self, roots: RootFilter, draw: Callable[[Sequence[int]], Array], start: int, joint: int) -> None:
+        self.roots, self.draw, self.next = roots, draw, start
+        self.repeats = 2 ** min(joint, MAX_JOINT)
+        self.good: list[int] = []
+
+    def take(self, first: int, count: int) -> list[int]:
+        """The indices of the inputs for some tries, by their numbers."""
+        need = (first + count - 1) // self.repeats + 1
+        start = self.next
+        while len(self.good) < need:
+            if self.next - start > MAX_SINGLE:
+                raise SingularError("no roots at this point; another one is required")
+            room = min(self.roots.batch, max(16, (need - len(self.good)) * 5 // 4 << self.roots.count))
+            indices = range(self.next, self.next + room)
+            self.next += room
+            if not self.roots.count:
+                self.good += indices
+                continue
+            there = self.roots.exists({self.roots.only: self.draw(indices)})
+            self.good += [index for index, exists in zip(indices, there.tolist()) if exists]
+        return [self.good[number // self.repeats] for number in range(first, first + count)]
+
+
+@lru_cache(maxsize=4)
+def _needed_roots(program: Program) -> list[Array]:
+    return needed_entries(program)
+
+
+@lru_cache(maxsize=4)
 def _common_roots(program: Program) -> list[Array]:
     """Flags of the entries that all outputs need, by some of them spread over all."""
     count = program.outputs

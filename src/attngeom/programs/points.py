@@ -5,21 +5,22 @@ level k of the chain of primes, ``cr`` is the r-th linear form on the outputs; `
 and ``rx.r/NAME`` the r-th real inputs, integers mod 4097 that become (n − 2048)/1024.
 
 A *sample* is a tuple of indices r, one for each level: levels are drawn independently, because every homomorphism of
-the arguments of exponentials will do, and so a level whose roots are missing is drawn again without the others.
+the arguments of exponentials will do, and so a level whose roots are missing is drawn again without the others. So are
+the inputs of a level: r = r₀ + Σ_k 2^20k·((r_k − r₀) mod 2^20) has the r_k-th one of the k-th input, k = 0, 1, …
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
-from attngeom.programs.existence import RootFilter
+from attngeom.programs.existence import InputPool, RootFilter
 from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
 from attngeom.programs.passes import Traces, needed_entries, pull, run, value, vanishing_entries
 from attngeom.programs.program import Program
@@ -32,6 +33,8 @@ BATCH_ENTRIES = 4 * 10**6
 """Entries of all nodes of a batch of samples, so that memory stays bounded."""
 MAX_TRIES = 2**13
 """Inputs of one level that are drawn in vain for one sample before the search for roots is given up."""
+INDEX_BITS = 20
+"""Of the index of one input in that of a sample."""
 
 Sample = tuple[int, ...]
 Progress = Callable[[str, int, int], None]
@@ -96,11 +99,16 @@ class NamedPoint:
 
     def inputs(self, indices: Iterable[int], level: int = 0) -> dict[str, Array]:
         """Some inputs at a level of the chain."""
-        domain, indices = self.domain(level), list(indices)
+        samples = list(indices)
         return {
-            name: domain.balanced(self.streams.tensors(f"x{level}.", indices, f"/{name}", shape, domain.p))
-            for name, shape in self.program.inputs.items()
+            name: self.input(name, [input_index(r, k) for r in samples], level)
+            for k, name in enumerate(self.program.inputs)
         }
+
+    def input(self, name: str, indices: Sequence[int], level: int = 0) -> Array:
+        """Some of the inputs with one name at a level of the chain."""
+        shape, domain = self.program.inputs[name], self.domain(level)
+        return domain.balanced(self.streams.tensors(f"x{level}.", indices, f"/{name}", shape, domain.p))
 
     def forms(self, samples: Sequence[Sample]) -> Array:
         """A random linear form on the outputs for each sample."""
@@ -113,8 +121,9 @@ class NamedPoint:
         tensors = {
             name: self._real(f"r{self.region}/{name}", shape)[None] for name, shape in self.program.parameters.items()
         }
-        for name, shape in self.program.inputs.items():
-            tensors[name] = np.stack([self._real(f"rx.{r}/{name}", shape) for r in indices])
+        samples = list(indices)
+        for k, (name, shape) in enumerate(self.program.inputs.items()):
+            tensors[name] = np.stack([self._real(f"rx.{input_index(r, k)}/{name}", shape) for r in samples])
         return run(self.program, Point(RealArithmetic(), tensors))
 
     def _real(self, label: str, shape: tuple[int, ...]) -> Array:
@@ -212,11 +221,14 @@ class NamedPoint:
             if len(there) < len(rows):
                 rows[: len(there)] = rows[there]
             samples += [drawn[k] for k in there.tolist()]
-            start = max(start + 64, 1 + max(max(sample) for sample in drawn))
+            start = max(start + 64, 1 + max(self._last_index(sample) for sample in drawn))
             # Each root in the cone of an output exists at every other sample: up to ten of them are waited for.
             if start > 256 + 16 * count and len(samples) * 1024 < start:
                 raise SingularError("the program does not exist at most samples; another point is required")
         return samples, full
+
+    def _last_index(self, sample: Sample) -> int:
+        return max(input_index(r, k) for r in sample for k in range(len(self.program.inputs)))
 
     def draw(self, count: int, start: int = 0) -> list[Sample]:
         """So many samples, with roots those at which all exist, level by level from the innermost exponentials out.
@@ -225,20 +237,60 @@ class NamedPoint:
         """
         if not any(self.program.places("root")):
             return [(r,) * (self.levels + 1) for r in range(start, start + count)]
-        partial: list[Sample] = [()] * count
+        samples: list[Sample] = [()] * count
         for level in range(self.levels, -1, -1):
-            partial = self._draw_level(partial, level, start)
-        return partial
+            samples = self._draw_level(samples, level, start)
+        return samples
 
-    def _draw_level(self, partial: Sequence[Sample], level: int, start: int) -> list[Sample]:
-        """Samples that are known below a level, each with an index at this one."""
-        count, filler, roots = len(partial), (0,) * level, self._filter(level)
+    def draw_lone(self, count: int, start: int = 0) -> list[Sample]:
+        """So many samples at which the roots that rest on one input alone exist, and those below the first level."""
+        samples: list[Sample] = [()] * count
+        for level in range(self.levels, 0, -1):
+            samples = self._draw_level(samples, level, start)
+        return [(index, *sample) for index, sample in zip(self.draw_alone(count, start), samples)]
+
+    def draw_alone(self, count: int, start: int = 0) -> list[int]:
+        """So many indices of the first level at which the roots that rest on one input alone exist."""
+        pools = self._pools(0, start)
+        if not pools:
+            return list(range(start, start + count))
+        return [join_indices(indices) for indices in zip(*(pool.take(0, count) for pool in pools))]
+
+    def evaluate_inner(self, places: Sequence[int], indices: Sequence[int]) -> tuple[Traces, Array]:
+        """Nodes that rest on no exponential, at some indices of the first level, and the inputs there in rows."""
+        inputs = self.inputs(indices)
+        traces = run(self.program, Point(self.domain(), self.weights() | inputs), self._ancestors(places).__contains__)
+        return traces, np.concatenate([x.reshape(len(indices), -1) for x in inputs.values()], axis=1)
+
+    def _ancestors(self, places: Sequence[int]) -> set[int]:
+        needed = set(places)
+        for place in range(max(places, default=-1), -1, -1):
+            if place in needed:
+                needed.update(self.program.nodes[place].inputs)
+        return needed
+
+    def evaluate_lone(self, name: str, places: Sequence[int], indices: Sequence[int]) -> Traces:
+        """Nodes that rest on one input alone, at some of these inputs."""
+        tensors = self.weights() | {name: self.input(name, indices)}
+        return run(self.program, Point(self.domain(), tensors), self._ancestors(places).__contains__)
+
+    def _draw_level(self, below: Sequence[Sample], level: int, start: int) -> list[Sample]:
+        """Samples that are known below a level, each with an index at this one.
+
+        Several inputs are drawn singly first, until the roots exist that rest on one of them alone: their tries add up
+        instead of being multiplied.
+        """
+        count, filler, roots = len(below), (0,) * level, self._filter(level)
+        pools = self._pools(level, start)
         kept: list[Sample] = []
-        index, room = start, min(roots.batch, max(64, 4 * count))
+        index, room = start, min(roots.batch, max(16, 4 * count))
         while len(kept) < count:
-            known = roots.exists(self.inputs(range(index, index + room), level))
+            indices: Sequence[int] = range(index, index + room)
+            if pools:
+                indices = [join_indices(x) for x in zip(*(pool.take(index - start, room) for pool in pools))]
+            known = roots.exists(self.inputs(indices, level))
             tries = [
-                (*filler, index + k, *partial[(len(kept) + number) % count])
+                (*filler, indices[k], *below[(len(kept) + number) % count])
                 for number, k in enumerate(np.flatnonzero(known).tolist())
             ]
             index += room
@@ -251,8 +303,21 @@ class NamedPoint:
             if index - start > MAX_TRIES * (1 + len(kept)):
                 raise SingularError("no roots at this point; another one is required")
             expected = (count - len(kept)) * (index - start) * 5 // (4 * max(1, len(kept)))
-            room = min(roots.batch, max(64, expected))
+            room = min(roots.batch, max(16, expected))
         return kept[:count]
+
+    def _pools(self, level: int, start: int) -> list[InputPool]:
+        """For each of several inputs those whose own roots exist; what has many is kept while others are tried."""
+        names = list(self.program.inputs)
+        if len(names) < 2:
+            return []
+        filters = [RootFilter(self.program, self.domain(level), self.weights(level), level, name) for name in names]
+        counts = [roots.count for roots in filters]
+        joint = self._filter(level).count - sum(counts)
+        return [
+            InputPool(roots, partial(self.input, name, level=level), start, joint if count == max(counts) else 0)
+            for name, roots, count in zip(names, filters, counts)
+        ]
 
     def _filter(self, level: int) -> RootFilter:
         if level not in self._filters:
@@ -318,3 +383,22 @@ class NamedPoint:
         full = np.concatenate(rows)
         full[missing | ~clear[0]] = np.nan
         return full
+
+
+def input_index(r: int, k: int) -> int:
+    """Which of the k-th inputs a sample with index r has.
+
+    >>> input_index(7, 0), input_index(7, 1), [input_index(join_indices([5, 3, 9]), k) for k in range(3)]
+    (7, 7, [5, 3, 9])
+    """
+    size: int = 2**INDEX_BITS
+    return (r + (r >> INDEX_BITS * k if k else 0)) % size
+
+
+def join_indices(indices: Sequence[int]) -> int:
+    """The index of a sample whose k-th input is the one with the k-th index."""
+    size: int = 2**INDEX_BITS
+    first = indices[0]
+    if max(indices) >= size:
+        raise SingularError("no roots at this point; another one is required")
+    return sum(int((r - first) % size if k else r) << INDEX_BITS * k for k, r in enumerate(indices))

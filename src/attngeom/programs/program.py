@@ -120,6 +120,17 @@ class Program:
             reached.append(node.operation == leaf or any(reached[source] for source in node.inputs))
         return tuple(reached)
 
+    @cached_property
+    def lone_roots(self) -> dict[int, str]:
+        """The roots that rest on one input alone and on no function, with its name."""
+        sources: list[frozenset[str]] = []
+        for node in self.nodes:
+            own = {node.data["name"]} if node.operation == "input" else set()
+            if node.operation in ("formal", "pattern"):
+                own = {"", *self.inputs}
+            sources.append(frozenset(own).union(*(sources[k] for k in node.inputs)))
+        return {place: next(iter(sources[place])) for place in self.places("root") if len(sources[place]) == 1}
+
     def places(self, operation: str) -> Iterator[int]:
         """The nodes with this operation."""
         return (place for place, node in enumerate(self.nodes) if node.operation == operation)

@@ -71,7 +71,8 @@ class MixedStreams(Streams):
 
     def tensors(self, label: str, indices: Sequence[int], name: str, shape: tuple[int, ...], p: int) -> Array:
         size = prod(shape)
-        places = np.array(indices, dtype=np.uint64)[:, None] * np.uint64(size) + np.arange(size, dtype=np.uint64)
+        first = np.array([index % 2**64 for index in indices], dtype=np.uint64)[:, None] * np.uint64(size)
+        places = first + np.arange(size, dtype=np.uint64)
         return _mix(self._key(label + name) + places, p).reshape(len(indices), *shape)
 
     def function(self, label: str, arguments: Array, p: int) -> Array:

@@ -6,11 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attngeom.errors import SizeError
+from attngeom.errors import SingularError, SizeError
+from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
@@ -20,6 +22,7 @@ from attngeom.rank.lower import RankBound, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, describe_law, split_fiber, symmetric_fields
 from attngeom.rank.search import Field, choose_independent, find_symmetries
 from attngeom.rank.slices import Slice, find_slice
+from attngeom.rank.suggestions import find_suggested
 from attngeom.results import Proof, Result, Standing
 from attngeom.verification import programs as reading
 from attngeom.verification.coefficients import bound_by_coefficients
@@ -225,25 +228,38 @@ def analyze(
     )
 
 
-def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = None) -> Upper:
+def bound_above(
+    lower: RankBound,
+    seed: int = 0,
+    progress: Progress | None = None,
+    quick: bool = False,
+    wider: Program | None = None,
+) -> Upper:
     """The least upper bound: all weights, coefficients of polynomials, symmetries, symmetries of a slice.
 
-    Work ends when the lower bound is met.
+    Work ends when the lower bound is met. ``quick``: the fields that the roles of axes suggest come first; where they
+    are enough for the bound, they need not be all. ``wider`` has the same weights and more inputs: then symmetries are
+    proven for its functions, and no other bound is tried.
     """
     program, point = lower.point.program, lower.point
     best = Upper(value=program.num_parameters, method="all weights")
     if lower.value == best.value:
         return best
     try:
-        proofs = derivations_at(point)
-        symmetries = find_symmetries(lower, seed, progress)
+        proofs = derivations_at(point if wider is None else NamedPoint(wider, point.name, point.region))
+        searches = (find_suggested, partial(find_symmetries, progress=progress))
+        for search in searches if quick else searches[1:]:
+            symmetries = search(lower, seed)
+            fields, unproven = _prove(proofs, symmetries.fields, progress)
+            value = best.value - len(choose_independent(program, fields, seed))
+            upper = Upper(value=value, method="symmetries", fields=fields, unproven=unproven + symmetries.lost)
+            if value == lower.value:
+                return upper
     except SizeError:
         return best
-    fields, unproven = _prove(proofs, symmetries.fields, progress)
-    orbit = len(choose_independent(program, fields, seed))
-    candidates = [
-        Upper(value=best.value - orbit, method="symmetries", fields=fields, unproven=unproven + symmetries.lost)
-    ]
+    candidates = [upper]
+    if wider is not None:
+        return upper
     filling = bound_by_coefficients(proofs.terms) if candidates[0].value > lower.value else None
     if filling is not None:
         candidates.append(Upper(value=filling, method="coefficients", fields=fields, unproven=unproven))
@@ -257,8 +273,11 @@ def bound_above(lower: RankBound, seed: int = 0, progress: Progress | None = Non
 def derivations_at(point: NamedPoint) -> Derivations:
     """The calculus of changes of a program, with values at a few samples of a point to say where to expand."""
     program = reading.CheckedProgram.from_json(point.program.to_json())
-    traces, _ = point.evaluate(point.draw(WITNESSES))
-    values = []
+    values: list[Array] = []
+    try:
+        traces, _ = point.evaluate(point.draw(WITNESSES))
+    except SingularError:
+        return Derivations(program, values, point.prime)
     for trace_ in traces:
         assert trace_ is not None
         result = np.broadcast_to(trace_.result, (WITNESSES, *trace_.result.shape[1:]))

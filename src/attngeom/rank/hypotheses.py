@@ -20,15 +20,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
+from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.residues import BalancedResidues
 from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.passes import Traces, needed_entries
-from attngeom.programs.points import NamedPoint, Sample
+from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.results import Proof
@@ -39,6 +42,8 @@ SPARE = 40
 MAX_ARGUMENTS = 2000
 MAX_INSIDE = 600
 """Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
+INPUTS = 16
+"""Inputs at the same weights whose differences are taken."""
 
 
 def prove_rank(point: NamedPoint) -> Proof:
@@ -70,43 +75,62 @@ def _entries(traces: Traces, places: list[int], flags: Mapping[int, Array], lead
 
 
 def _check_roots(point: NamedPoint) -> list[Proof]:
+    """Roots of one input alone are tested there, all others where these exist: what inputs give is independent."""
     program, flags = point.program, dict(enumerate(needed_entries(point.program)))
-    varying = [k for k in program.places("root") if program.depends_on_input[k] and flags[k].any()]
-    fixed = [k for k in program.places("root") if not program.depends_on_input[k] and flags[k].any()]
+    needed = [k for k in program.places("root") if flags[k].any()]
+    lone = program.lone_roots if len(program.inputs) > 1 else {}
+    fixed = [k for k in needed if not program.depends_on_input[k]]
+    joint = [k for k in needed if program.depends_on_input[k] and k not in lone]
 
-    def signs(traces: Traces, places: list[int], lead: int) -> tuple[Array, Array]:
-        """Which roots are missing, and which of them because the radicand is 0, which says nothing."""
-        missing = np.isnan(_entries(traces, places, flags, lead))
-        inputs = [program.nodes[k].inputs[0] for k in places]
-        radicands = [_entries(traces, [i], {i: flags[k]}, lead) for i, k in zip(inputs, places)]
-        zero = np.concatenate(radicands, axis=1) == 0 if radicands else missing
-        return missing, missing & zero
+    def at_input(name: str, places: list[int], number: int) -> Missing:
+        traces = point.evaluate_lone(name, places, range(number * point.batch, (number + 1) * point.batch))
+        return _missing(traces, places, flags, point.batch)
 
-    def at_inputs(number: int) -> tuple[Array, Array]:
-        samples: list[Sample] = [(number * point.batch + k,) * (point.levels + 1) for k in range(point.batch)]
+    def at_inputs(number: int) -> Missing:
+        samples = point.draw_lone(point.batch, number * point.batch)
         traces, _ = point.evaluate(samples)
-        return signs(traces, varying, len(samples))
+        return _missing(traces, joint, flags, len(samples))
 
-    def at_weights(number: int) -> tuple[Array, Array]:
+    def at_weights(number: int) -> Missing:
         other = NamedPoint(program, f"{point.name}/root{number}", point.region)
         traces, _ = other.evaluate([(0,) * (point.levels + 1)])
-        return signs(traces, fixed, 1)
+        return _missing(traces, fixed, flags, 1)
 
-    failed = (varying and not _signs_are_free(at_inputs)) or (fixed and not _signs_are_free(at_weights))
-    if failed:
+    draws: list[Callable[[int], Missing]] = []
+    for name in program.inputs:
+        own = [k for k in needed if lone.get(k) == name]
+        draws += [partial(at_input, name, own)] if own else []
+    draws += [at_inputs] if joint else []
+    draws += [at_weights] if fixed else []
+    if not all(map(_signs_are_free, draws)):
         return [Proof("undecided", "roots whose signs may depend on each other")]
     return [Proof("proven", "signs of roots are free")]
 
 
-def _signs_are_free(draw: Callable[[int], tuple[Array, Array]]) -> bool:
-    """Whether each root is there at some draws and missing at others, among those at which the roots before are."""
+Missing = tuple[Array, Array]
+"""For each draw and each root whether it is missing, and whether what it is the root of is there and not 0."""
+
+
+def _missing(traces: Traces, places: list[int], flags: Mapping[int, Array], lead: int) -> Missing:
+    nodes = [trace.node for trace in (traces[k] for k in places) if trace is not None]
+    sources = [(place, node.inputs[0]) for place, node in zip(places, nodes)]
+    radicands = np.concatenate([_entries(traces, [k], {k: flags[place]}, lead) for place, k in sources], axis=1)
+    return np.isnan(_entries(traces, places, flags, lead)), ~np.isnan(radicands) & (radicands != 0)
+
+
+def _signs_are_free(draw: Callable[[int], Missing]) -> bool:
+    """Whether each root is there at some draws and missing at others, among those at which the roots before are.
+
+    A root whose radicand is 0 or not there says nothing: a root before it, or one that an exponential needs one level
+    down the chain, is missing.
+    """
     present: Array | None = None
     absent: Array | None = None
     for number in range(MAX_BATCHES):
-        missing, zero = draw(number)
-        # A root whose argument rests on a missing one is missing as well: only the first missing one of a row counts.
+        missing, known = draw(number)
         before = np.cumsum(missing, axis=1) - missing
-        there, gone = (~missing & (before == 0)).any(axis=0), (missing & ~zero & (before == 0)).any(axis=0)
+        there = (~missing & (before == 0)).any(axis=0)
+        gone = (missing & known & (before == 0)).any(axis=0)
         present = there if present is None else present | there
         absent = gone if absent is None else absent | gone
         if (present & absent).all():
@@ -238,6 +262,48 @@ def _angles_are_free(point: NamedPoint, count: int) -> bool:
     signs = np.array([next((np.sign(x) for x in column if x), 1.0) for column in changes.T])
     distinct = np.unique(changes * signs, axis=1)
     return bool(Elimination(distinct.copy(), point.prime, keep_upper=False).run().rank == distinct.shape[1])
+
+
+def exponents_are_independent(program: Program, seed: int = 0) -> bool:
+    """Whether the arguments of the innermost exponentials and the inputs are independent over Q modulo weights.
+
+    Then these exponentials are algebraically independent over the algebraic functions (Ax 1971). Seen by differences of
+    inputs at the same weights, which are independent mod p; False means that they are not, or that they were not seen.
+
+    >>> from attngeom.programs import trace
+    >>> network = lambda w, x: np.exp(w["a"] * x) + np.exp(2 * w["a"] * x)
+    >>> exponents_are_independent(trace(network, (), weights={"a": ()}))
+    False
+    """
+    places = [node.inputs[0] for node in program.nodes if node.operation == "formal" and node.data["name"] == "exp"]
+    varying = [place for place in places if program.depends_on_input[place]]
+    inner = [place for place in varying if not _rests_on_functions(program, place)]
+    flags = dict(enumerate(needed_entries(program)))
+    parts: list[Array] = []
+    before = -1
+    for number in range(MAX_BATCHES):
+        point = NamedPoint(program, f"attngeom/{seed}/exponents{number}", quick=True)
+        try:
+            samples = point.draw_alone(INPUTS)
+        except SingularError:
+            continue
+        traces, inputs = point.evaluate_inner(inner, samples)
+        columns = [inputs, *(_entries(traces, [k], flags, INPUTS) for k in inner)]
+        values = np.concatenate(columns, axis=1)
+        if np.isnan(values).any():
+            continue
+        parts.append(values[1:] - values[:1])
+        changes = np.unique(BalancedResidues(point.prime).balance(np.concatenate(parts)), axis=1)
+        rank = Elimination(changes.copy(), point.prime, keep_upper=False).run().rank
+        if rank == changes.shape[1] or rank == before:
+            return bool(rank == changes.shape[1])
+        before = rank
+    return False
+
+
+def _rests_on_functions(program: Program, place: int) -> bool:
+    node = program.nodes[place]
+    return node.operation == "formal" or any(_rests_on_functions(program, k) for k in node.inputs)
 
 
 def _check_patterns(point: NamedPoint) -> list[Proof]:

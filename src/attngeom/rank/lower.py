@@ -66,10 +66,17 @@ def find_point(program: Program, seed: int, region: int = 0, name: str = "attnge
     )
 
 
-def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None, spare: int = SPARE) -> RankBound:
+def bound_rank(
+    program: Program,
+    seed: int = 0,
+    progress: Progress | None = None,
+    spare: int = SPARE,
+    expected: int | None = None,
+) -> RankBound:
     """The largest rank over the regions that were tried: one row of the Jacobian for each of N + ``spare`` samples.
 
-    Without inputs all outputs are rows.
+    Without inputs all outputs are rows. ``expected`` says where to stop: other regions are tried as long as the rank is
+    below it, and all samples are drawn only where fewer do not end exactly there.
 
     >>> from attngeom.programs import trace
     >>> bound_rank(trace(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})).value
@@ -84,25 +91,41 @@ def bound_rank(program: Program, seed: int = 0, progress: Progress | None = None
     regions = tried if any(program.places("pattern")) and program.inputs else 1
     best: RankBound | None = None
     for region in range(regions):
-        bound = _bound_in_region(find_point(program, seed, region), progress, spare)
+        # Where more than the best of the first weights is asked for, other regions come with other weights.
+        name = "attngeom" if expected is None or not region else f"attngeom/{region}"
+        bound = _bound_in_region(find_point(program, seed, region, name), progress, spare, expected)
         if best is None or bound.value > best.value:
             best = bound
-        if best.value == count:
+        if best.value == count or (expected is not None and best.value >= expected):
             break
     assert best is not None
     return best
 
 
-def _bound_in_region(point: NamedPoint, progress: Progress | None, spare: int) -> RankBound:
+def _bound_in_region(
+    point: NamedPoint, progress: Progress | None, spare: int, expected: int | None = None
+) -> RankBound:
     program, count = point.program, point.program.num_parameters
+    if expected is not None and program.inputs and expected < count:
+        few = _eliminate(point, *_drawn(point, expected + spare, progress))
+        if few.value == expected:
+            return few
     if not program.inputs:
         samples = point.draw(1)
         rows = point.all_rows(samples[0])
         outputs = np.flatnonzero(~np.isnan(rows).any(axis=1))
         rows, places = rows[outputs], [(samples[0], int(k)) for k in outputs]
     else:
-        samples, rows = point.draw_rows(count + spare, progress)
-        places = [(sample, -1) for sample in samples]
+        rows, places = _drawn(point, count + spare, progress)
+    return _eliminate(point, rows, places)
+
+
+def _drawn(point: NamedPoint, count: int, progress: Progress | None) -> tuple[Array, list[tuple[Sample, int]]]:
+    samples, rows = point.draw_rows(count, progress)
+    return rows, [(sample, -1) for sample in samples]
+
+
+def _eliminate(point: NamedPoint, rows: Array, places: list[tuple[Sample, int]]) -> RankBound:
     elimination = Elimination(rows, point.prime, keep_upper=False).run()
     chosen = [places[k] for k in np.sort(elimination.order[: elimination.rank]).tolist()]
     return RankBound(

@@ -21,7 +21,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.lifting import reconstruct
 from attngeom.exact.residues import BalancedResidues
-from attngeom.programs.points import Progress
+from attngeom.programs.points import NamedPoint, Progress
 from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
 from attngeom.rank.fields import Ansatz
@@ -148,7 +148,7 @@ class _System:
             rows += len(parts[-1])
             if self.progress is not None:
                 self.progress(f"search for {what}", min(rows, count), count)
-        basis = _nullspace(np.concatenate(parts), self.field.p)
+        basis = nullspace(np.concatenate(parts), self.field.p)
         del parts
         passed = 0
         for _ in range(MAX_ROUNDS):
@@ -157,7 +157,7 @@ class _System:
             left = self.field.multiply(columns(*self.rows(ROWS_PER_POINT)), basis.T)
             passed = passed + 1 if not np.any(left) else 0
             if not passed:
-                basis = self.field.multiply(_nullspace(left, self.field.p), basis)
+                basis = self.field.multiply(nullspace(left, self.field.p), basis)
         return basis
 
     def _solve_small(self, groups: Sequence[Array]) -> Iterator[Solution]:
@@ -186,7 +186,7 @@ class _System:
             for group, basis in solutions:
                 left = self.field.multiply(fresh[:, group], basis.T)
                 if np.any(left):
-                    passed, basis = 0, self.field.multiply(_nullspace(left, self.field.p), basis)
+                    passed, basis = 0, self.field.multiply(nullspace(left, self.field.p), basis)
                 if len(basis):
                     refined.append((group, basis))
             solutions = refined
@@ -203,10 +203,10 @@ def _small_nullspace(matrix: Array, field: BalancedResidues) -> Array:
     residues = field.to_integers(matrix[first])
     if nmod_mat(len(first), count, residues.ravel().tolist(), field.p).rank() == count:
         return np.zeros((0, count))
-    return _nullspace(matrix.copy(), field.p)
+    return nullspace(matrix.copy(), field.p)
 
 
-def _nullspace(matrix: Array, p: int) -> Array:
+def nullspace(matrix: Array, p: int) -> Array:
     """A basis of {x : matrix x = 0} as rows of balanced residues."""
     count = matrix.shape[1]
     elimination = Elimination(matrix, p).run()
@@ -218,7 +218,7 @@ def _nullspace(matrix: Array, p: int) -> Array:
     return basis
 
 
-def _echelon(matrix: Array, p: int) -> Array:
+def echelon(matrix: Array, p: int) -> Array:
     """The reduced row echelon form without its zero rows, as balanced residues."""
     elimination = Elimination(matrix.copy(), p).run()
     free, entries = elimination.reduced()
@@ -237,7 +237,7 @@ def _sparse_basis(ansatz: Ansatz, unknowns: Array, basis: Array, p: int) -> Arra
     owners = ansatz.tensors[unknowns]
     moved = [k for k in np.unique(owners).tolist() if np.any(basis[:, owners == k])]
     # What a combination c of the basis does to one tensor is c·parts[name], of as few columns as its rank.
-    parts = {name: _echelon(basis[:, owners == name].T, p).T for name in moved}
+    parts = {name: echelon(basis[:, owners == name].T, p).T for name in moved}
     chosen = np.zeros((0, len(basis)))
     sizes = [1, 2, 3] if len(moved) <= LARGEST_TRIPLES else [1, 2]
     for size in sizes:
@@ -246,7 +246,7 @@ def _sparse_basis(ansatz: Ansatz, unknowns: Array, basis: Array, p: int) -> Arra
                 break
             others = [parts[name] for name in moved if name not in names]
             if others:
-                inside = _nullspace(np.concatenate(others, axis=1).T.copy(), p)
+                inside = nullspace(np.concatenate(others, axis=1).T.copy(), p)
             else:
                 inside = np.eye(len(basis))
             if len(inside):
@@ -260,7 +260,7 @@ def _combinations(field: BalancedResidues, inside: Array, basis: Array, p: int) 
     """Combinations whose fields are in echelon form: few coefficients each."""
     fields = field.multiply(inside, basis)
     joined = np.concatenate([fields, inside], axis=1)
-    return _echelon(joined, p)[:, fields.shape[1] :]
+    return echelon(joined, p)[:, fields.shape[1] :]
 
 
 def _extend(chosen: Array, candidates: Array, p: int) -> Array:
@@ -391,7 +391,7 @@ def choose_independent(program: Program, fields: Sequence[Field], seed: int) -> 
     """
     if not fields:
         return []
-    point = find_point(program, seed)
+    point = NamedPoint(program, f"attngeom/{seed}")
     residues = BalancedResidues(point.prime)
     weights = residues.to_integers(program.join(point.weights(), 1))[0]
     values = residues.from_residues(evaluate_fields(fields, weights, point.prime))

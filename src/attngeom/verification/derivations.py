@@ -222,7 +222,12 @@ class Derivations:
         return all(polynomial.get(multiply(cofactor, n)) == times * c for n, c in definition.items())
 
     def _seems_zero(self, polynomial: Polynomial) -> bool:
-        """Whether the polynomial vanishes at the samples; short ones with atoms without a value are suspected too."""
+        """Whether the polynomial vanishes at the samples; short ones with atoms without a value are suspected too.
+
+        A single term does not vanish, also where its pattern is 0 at the samples.
+        """
+        if len(polynomial) == 1:
+            return False
         values = [self._value(polynomial, sample) for sample in range(self._samples)]
         return len(polynomial) <= SHORT if None in values or not values else not any(values)
 

@@ -211,6 +211,7 @@ class Interpreter:
     def __init__(self, program: CheckedProgram, name: str, region: int = 0) -> None:
         self.program, self.name, self.region = program, name, region
         self.depths = program.depths()
+        self.inputs = [node.data["name"] for node in program.nodes if node.operation == "input"]
         self.levels = min(max(self.depths), len(PRIMES) - 1)
 
     def cost(self) -> int:
@@ -251,10 +252,15 @@ class Interpreter:
                 zeros.append(_zeros(node, [zeros[k] for k in node.inputs], results[-1]))
         return found
 
+    def _index(self, node: CheckedNode, index: int) -> int:
+        """Which of the inputs of this name a sample has: that of the k-th one is hidden in the k-th 20 bits."""
+        k = self.inputs.index(node.data["name"])
+        return (index + (index >> 20 * k if k else 0)) % 2**20
+
     def _real(self, node: CheckedNode, inputs: list[Array], index: int) -> Array:
         data = node.data
         if node.operation in ("parameter", "input"):
-            label = f"r{self.region}" if node.operation == "parameter" else f"rx.{index}"
+            label = f"r{self.region}" if node.operation == "parameter" else f"rx.{self._index(node, index)}"
             return (residues(self.name, f"{label}/{data['name']}", node.shape, 4097) - 2048) / 1024
         if node.operation == "constant":
             return np.array([float(x) for x in data["entries"]]).reshape(node.shape)
@@ -302,7 +308,7 @@ class Interpreter:
     ) -> tuple[Array, Array]:
         p, data, none = PRIMES[level], node.data, np.zeros(node.shape, dtype=bool)
         if node.operation in ("parameter", "input"):
-            label = f"w{level}" if node.operation == "parameter" else f"x{level}.{index}"
+            label = f"w{level}" if node.operation == "parameter" else f"x{level}.{self._index(node, index)}"
             return residues(self.name, f"{label}/{data['name']}", node.shape, p), none
         if node.operation == "constant":
             if any(x.denominator % p == 0 for x in data["entries"]):
