@@ -13,7 +13,7 @@ import pytest
 from scipy.special import erf
 
 from attngeom.models.counts.redundancy import block_redundancy
-from attngeom.models.proofs.coordinates import block_shapes
+from attngeom.models.programs import block_shapes
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
 from tests.models.kinds import BIASES, GATED, PLAIN, attention, rotary, sequential
 

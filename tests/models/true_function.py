@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import erf
 
 from attngeom.models.counts.sublayers import sublayers
-from attngeom.models.proofs.coordinates import block_shapes, sublayer_name
+from attngeom.models.programs import block_shapes, sublayer_name
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
 STEP = 1e-30

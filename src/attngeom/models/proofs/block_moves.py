@@ -7,8 +7,9 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.parts import unit_scales
 from attngeom.models.counts.sublayers import Sublayer, sublayers
+from attngeom.models.programs import sublayer_name
 from attngeom.models.proofs.attention_moves import AttentionMoves
-from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Moves, Reader, Shifts, combine, kernel
 from attngeom.models.proofs.wiring import readers_of, writers_of

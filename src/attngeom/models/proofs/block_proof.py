@@ -1,36 +1,31 @@
-"""Proof of the redundancy of a block by rank: derivative mod p from below, symmetries from above."""
+"""Proof of the redundancy of a block: the rank of its program from below, proven symmetries from above."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-import numpy as np
+from dataclasses import replace
+from math import prod
 
 from attngeom.errors import SizeError
-from attngeom.exact.modular import rank_mod_p
 from attngeom.models.checked import require
+from attngeom.models.commensurable import check_frequencies
 from attngeom.models.counts.hypotheses import check_block
 from attngeom.models.counts.parts import frequencies
 from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.counts.streams import stream
 from attngeom.models.counts.sublayers import mlps, sublayers
-from attngeom.models.proofs.block_moves import block_moves
-from attngeom.models.proofs.coordinates import block_shapes, random_point
-from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
-from attngeom.models.proofs.formal import PRIME, RootsMissing
-from attngeom.models.proofs.independence import arguments_are_independent
-from attngeom.models.proofs.regions import is_piecewise
-from attngeom.models.proofs.samples import BlockSampler, token_roots
-from attngeom.models.proofs.turns import Turns, check_frequencies
+from attngeom.models.programs import block_program
+from attngeom.models.proofs.evidence import RankProof, prove_program
 from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
+from attngeom.rank.lower import MAX_PARAMETERS
 
+FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm with eps 0"
 MAX_ROOTS = 14
-MAX_POINTS, LEAST_POINTS, POINTS_TIMES_WEIGHTS = 24, 6, 4000
-RELATED = "arguments of exponentials are related, or too few points were found to see that they are not"
+"""Roots that one token determines: 2^14 tokens are tried for one that has all."""
 
 
 def check_provable(block: TransformerBlock, width: int) -> None:
-    """Refuse with InputError what the function over GF(p) does not describe."""
+    """Refuse with InputError what programs of blocks do not describe."""
     check_block(block, width)
     for own in (block.attention, block.cross):
         if own is not None:
@@ -80,10 +75,13 @@ def _check_attention(own: GroupedAttention) -> None:
 def prove_block(
     block: TransformerBlock, width: int, *, seed: int = 0, buckets: int = 0, subject: str = "block"
 ) -> RankProof:
-    """Bounds of the dimension of the functions of a block by rank mod p; equal bounds are a proof.
+    """Bounds of the dimension of the functions of a block; equal bounds are a proof.
+
+    The rank needs one other token beside the last one; symmetries are proven for two, which is enough for any number
+    (docs/theorems/models.md, section 5).
 
     Inputs are arbitrary residual vectors, any number of tokens, seen through the window. ``buckets`` > 0 adds a
-    relative position table. For blocks of at most 4,096 weights; kinds that are not described are refused.
+    relative position table. Kinds that are not described are refused.
 
     >>> from attngeom.models.specification import MLP, Norm, Norms
     >>> mlp = MLP(width=2, activation="silu", gated=True)
@@ -92,43 +90,23 @@ def prove_block(
     5
     """
     check_provable(block, width)
-    shapes = block_shapes(block, width)
-    size = block.parameters(width, width)
-    if buckets and block.attention is not None:
-        shapes |= {"attention.relative": (buckets, block.attention.heads)}
-        size += buckets * block.attention.heads
+    table = buckets * block.attention.heads if buckets and block.attention is not None else 0
+    size = block.parameters(width, width) + table
     if size > MAX_PARAMETERS:
         raise SizeError(f"a block of {size} weights given; at most {MAX_PARAMETERS} are proved by rank: shrink it")
-    for attention in (block.attention, block.cross):
-        if token_roots(block, attention, attention is block.cross) > MAX_ROOTS:
-            raise SizeError(
-                f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it"
-            )
-    rng = np.random.default_rng(seed)
-    rotaries = [own.rotary for own in (block.attention, block.cross) if own is not None and own.rotary is not None]
-    turns = Turns(rng, rotaries)
-    lower, upper, samples = 0, size, 0
-    obstacle = "" if arguments_are_independent(block, width, shapes, rng, turns) else RELATED
-    points = max(LEAST_POINTS, min(MAX_POINTS, POINTS_TIMES_WEIGHTS // size))
-    for _ in range(0 if obstacle else points):
-        try:
-            rank, bound, drawn = _bounds(BlockSampler(block, width, random_point(shapes, rng), rng, turns))
-        except RootsMissing:
-            continue
-        lower, upper, samples = max(lower, rank), min(upper, bound), samples + drawn
-        if lower == upper or not is_piecewise(block.mlp):
-            break
-    return RankProof(
-        subject=subject,
-        parameters=size,
-        lower=lower,
-        upper=upper,
-        formula=_formula(block, width, buckets),
-        prime=PRIME,
-        seed=seed,
-        samples=samples,
-        obstacle=obstacle,
-    )
+    program = block_program(block, width, buckets=buckets)
+    roots = [sum(prod(program.nodes[k].shape) for k, own in program.lone_roots.items() if own == name)
+             for name in program.inputs]  # fmt: skip
+    if max(roots, default=0) > MAX_ROOTS:
+        raise SizeError(f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it")
+    wider = None if block.attention is None else block_program(block, width, buckets=buckets, others=2)
+    assert wider is None or wider.parameters == program.parameters
+    proof = prove_program(program, size, _formula(block, width, buckets), seed, subject, wider)
+    output = block.attention_norms.output
+    if output is not None and output.eps == 0 and proof.agrees is False:
+        # More symmetries than the count has, for all contexts: Lemma 6 does not say that these keep longer ones.
+        return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS) if proof.formula is not None else proof
+    return proof
 
 
 def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
@@ -138,19 +116,3 @@ def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
         return total
     own = block.attention
     return total + own.heads * ((own.softcap is None) + (not own.causal))
-
-
-def _bounds(sampler: BlockSampler) -> tuple[int, int, int]:
-    """Rank of the derivative, bound by the symmetries, and the number of samples at a point.
-
-    More samples are drawn as long as they raise the rank.
-    """
-    size, width = sampler.point.size, sampler.width
-    derivative = sampler.rows(8 + size // max(1, width - 1))
-    upper = checked_upper_bound(block_moves(sampler.block, width, sampler.point), derivative)
-    lower = rank_mod_p(derivative, PRIME)
-    before = 0
-    while before < lower < upper:
-        derivative = np.concatenate([derivative, sampler.rows(8 + size // width)])
-        before, lower = lower, rank_mod_p(derivative, PRIME)
-    return lower, upper, len(derivative) // width

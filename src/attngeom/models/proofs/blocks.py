@@ -13,8 +13,9 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.programs import sublayer_name
 from attngeom.models.proofs.activations import activate, clamped, clamped_gate
-from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint
 from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, contract, inverse, join
 from attngeom.models.proofs.regions import Pieces, Region
 from attngeom.models.proofs.turns import Turns

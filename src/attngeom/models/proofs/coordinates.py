@@ -13,7 +13,8 @@ from math import prod
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.counts.sublayers import Sublayer, sublayers
+from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.programs import sublayer_name
 from attngeom.models.proofs.formal import PRIME, Dual
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
 
@@ -81,12 +82,6 @@ def mlp_shapes(name: str, mlp: MLP | Experts, width: int) -> dict[str, tuple[int
     if mlp.down_bias:
         found[f"{name}.down_bias"] = (width,)
     return found
-
-
-def sublayer_name(sublayer: Sublayer) -> str:
-    if isinstance(sublayer.map, GroupedAttention):
-        return "cross" if sublayer.is_cross else "attention"
-    return "mlp"
 
 
 def block_shapes(block: TransformerBlock, width: int, prefix: str = "") -> dict[str, tuple[int, ...]]:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from attngeom.exact.arrays import Array
-from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.residues import BalancedResidues
-from attngeom.models.proofs.formal import PRIME
+from attngeom.errors import InputError
+from attngeom.programs import Program
+from attngeom.programs.arithmetic import CHAIN
+from attngeom.rank.analysis import bound_above
+from attngeom.rank.hypotheses import exponents_are_independent, prove_rank
+from attngeom.rank.lower import bound_rank
 
-MAX_PARAMETERS = 4096
+RELATED = "arguments of exponentials are related, or too few points were found to see that they are not"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankProof:
     """lower <= dimension of the set of functions <= upper, for generic weights of the described sizes.
 
-    ``lower`` is the rank of the derivative at a point mod p, ``upper`` the number of parameters minus the rank of
-    the infinitesimal symmetries. ``formula`` is what `redundancy` says; None if no formula is known for the kind.
-    ``obstacle`` says why no rank was taken, if none was.
+    ``lower`` is the rank of the derivative at a point mod p; ``upper`` the number of acting weights minus the orbit of
+    symmetries that were proven for all weights and inputs, or another proven bound. ``formula`` is what `redundancy`
+    says; None if no formula is known for the kind. ``obstacle`` says why the rank proves nothing, if it does not.
     """
 
     subject: str
@@ -64,12 +66,38 @@ class RankProof:
         return f"{self.subject}: {self.standing}, {self.reason}"
 
 
-def checked_upper_bound(moves: Array, derivative: Array) -> int:
-    """parameters − rank of the moves, after a check that the derivative annihilates every move."""
-    field = BalancedResidues(PRIME)
-    residues = field.from_integers(derivative)
-    for start in range(0, len(moves), 64):
-        if field.multiply(residues, field.from_integers(moves[start : start + 64]).T).any():
-            raise AssertionError("an infinitesimal symmetry changes the function; please report this")
-    size = int(derivative.shape[1])
-    return size - (rank_mod_p(moves, PRIME) if len(moves) else 0)
+def prove_program(
+    program: Program, size: int, formula: int | None, seed: int, subject: str, wider: Program | None = None
+) -> RankProof:
+    """Bounds of the dimension of the functions of a program, whose weights stand for ``size`` stored ones.
+
+    The formula only says where the search for a larger rank may stop. ``wider``: a program with the same weights and
+    two other tokens, for which symmetries are proven, if their scores are independent (Lemma 6).
+    """
+    if wider is not None and not exponents_are_independent(wider, seed):
+        return _undecided(program, size, formula, seed, subject, RELATED)
+    expected = None if formula is None else min(size - formula, program.num_parameters)
+    try:
+        lower = bound_rank(program, seed, expected=expected)
+    except InputError as error:
+        return _undecided(program, size, formula, seed, subject, str(error))
+    rank_proof = prove_rank(lower.point)
+    is_proven = rank_proof.standing == "proven"
+    return RankProof(
+        subject=subject,
+        parameters=size,
+        lower=lower.value if is_proven else 0,
+        upper=bound_above(lower, seed, quick=True, wider=wider).value,
+        formula=formula,
+        prime=lower.prime,
+        seed=seed,
+        samples=len(lower.samples),
+        obstacle="" if is_proven else rank_proof.reason,
+    )
+
+
+def _undecided(program: Program, size: int, formula: int | None, seed: int, subject: str, obstacle: str) -> RankProof:
+    return RankProof(
+        subject=subject, parameters=size, lower=0, upper=program.num_parameters, formula=formula, prime=CHAIN[0],
+        seed=seed, samples=0, obstacle=obstacle,
+    )  # fmt: skip

@@ -9,8 +9,9 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.counts.residual import absorbs_shift, bends, last_norm, reads_bare_tables
 from attngeom.models.counts.sublayers import sublayers
+from attngeom.models.programs import sublayer_name
 from attngeom.models.proofs.block_moves import block_moves
-from attngeom.models.proofs.coordinates import ResiduePoint, sublayer_name
+from attngeom.models.proofs.coordinates import ResiduePoint
 from attngeom.models.proofs.formal import PRIME, constant, inverse
 from attngeom.models.proofs.moves import Change, Moves, Reader, kernel
 from attngeom.models.proofs.wiring import Matrices, readers_of, writers_of

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.residues import BalancedResidues
 from attngeom.models.counts.redundancy import redundancy
-from attngeom.models.proofs.evidence import MAX_PARAMETERS, RankProof, checked_upper_bound
+from attngeom.models.proofs.evidence import RankProof
 from attngeom.models.proofs.formal import PRIME, RootsMissing
 from attngeom.models.proofs.model_moves import model_moves
 from attngeom.models.proofs.models import ModelFunction, check_model
 from attngeom.models.proofs.regions import is_piecewise
 from attngeom.models.specification import TransformerSpec
 
+MAX_PARAMETERS = 4096
 MAX_POINTS = 4
 
 
@@ -63,3 +66,14 @@ def _bounds(function: ModelFunction) -> tuple[int, int, int]:
         derivative = function.rows(spec.vocabulary**2)
         lower = rank_mod_p(derivative, PRIME)
     return lower, upper, len(derivative) // (spec.vocabulary if spec.head else spec.width)
+
+
+def checked_upper_bound(moves: Array, derivative: Array) -> int:
+    """parameters − rank of the moves, after a check that the derivative annihilates every move."""
+    field = BalancedResidues(PRIME)
+    residues = field.from_integers(derivative)
+    for start in range(0, len(moves), 64):
+        if field.multiply(residues, field.from_integers(moves[start : start + 64]).T).any():
+            raise AssertionError("an infinitesimal symmetry changes the function; please report this")
+    size = int(derivative.shape[1])
+    return size - (rank_mod_p(moves, PRIME) if len(moves) else 0)
