@@ -245,7 +245,7 @@ def _rotated(Q: Array, K: Array, sees_sizes: bool, domain: Domain) -> tuple[Arra
     """K upper triangular with a positive diagonal; rows of Q that no key meets are zero, or triangular if seen."""
     if not domain.rounds:
         raise DomainError("exact weights given; rotating keys to a triangle needs roots: give floats (.safetensors)")
-    basis, triangle = lapack.qr(K) if K.shape[0] <= K.shape[1] else np.linalg.qr(K, mode="complete")
+    basis, triangle = lapack.qr(K, complete=K.shape[0] > K.shape[1])
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
     signs = np.concatenate([signs, np.ones(len(triangle) - len(signs))])[:, None]
     K, Q = signs * triangle, signs * (basis.T @ Q)
@@ -253,7 +253,7 @@ def _rotated(Q: Array, K: Array, sees_sizes: bool, domain: Domain) -> tuple[Arra
     if len(Q) > d and not sees_sizes:
         Q[d:] = 0.0
     elif len(Q) > d:
-        lower, rest = np.linalg.qr(Q[d:], mode="complete")[1], Q[:d]
+        lower, rest = lapack.qr(Q[d:], complete=True)[1], Q[:d]
         diagonal = np.diagonal(lower)
         flips = np.concatenate([np.where(diagonal < 0, -1.0, 1.0), np.ones(len(lower) - len(diagonal))])[:, None]
         Q = np.concatenate([rest, flips * lower])

@@ -115,9 +115,9 @@ def inverses(a: Array) -> tuple[Array, Array]:
     return found, np.where(np.isnan(sums), np.inf, sums)
 
 
-def qr(a: Array) -> tuple[Array, Array]:
-    """(Q, R) with orthonormal columns and an upper triangle, for one matrix or a stack."""
-    (basis, triangle), exponent = _decompose(np.linalg.qr, a)
+def qr(a: Array, complete: bool = False) -> tuple[Array, Array]:
+    """(Q, R) with orthonormal columns, a whole basis if wanted, and an upper triangle, for one matrix or a stack."""
+    (basis, triangle), exponent = _decompose(np.linalg.qr, a, mode="complete" if complete else "reduced")
     return basis, _rescaled(triangle, exponent)
 
 
