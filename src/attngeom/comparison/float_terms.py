@@ -141,9 +141,9 @@ def exchange_factors(networks: tuple[Weights, Weights], close: float, cut: float
             layers = (*second.layers[:index], heads, *second.layers[index + 1 :])
             second = Weights(architecture, second.domain, layers)
         terms = common_terms((first, second), close, cut)
-        if terms is None or (found := terms[index].bases) is None:
-            continue
-        bases = [*found]
+        if terms is None:
+            return networks
+        bases = [*(terms[index].bases or bases)]
     return first, second
 
 
