@@ -104,7 +104,7 @@ def prove_block(
     proof = prove_program(program, size, _formula(block, width, buckets), seed, subject, wider)
     output = block.attention_norms.output
     if output is not None and output.eps == 0 and proof.agrees is False:
-        # More symmetries than the count has, for all contexts: Lemma 6 does not say that these keep longer ones.
+        # More symmetries than the count has, for all contexts: Lemma 7 does not say that these keep longer ones.
         return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS) if proof.formula is not None else proof
     return proof
 

@@ -72,7 +72,7 @@ def prove_program(
     """Bounds of the dimension of the functions of a program, whose weights stand for ``size`` stored ones.
 
     The formula only says where the search for a larger rank may stop. ``wider``: a program with the same weights and
-    two other tokens, for which symmetries are proven, if their scores are independent (Lemma 6).
+    two other tokens, for which symmetries are proven, if their scores are independent (Lemma 7).
     """
     if wider is not None and not exponents_are_independent(wider, seed):
         return _undecided(program, size, formula, seed, subject, RELATED)
