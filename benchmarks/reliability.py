@@ -4,6 +4,8 @@
     python benchmarks/reliability.py --files 10000 --pairs 10000 --certificates 2000
     python benchmarks/reliability.py --mutations 12     mutated models too, where torch and transformers are installed
     python benchmarks/reliability.py --heads 1000       pairs with a small head beside a large one, and the like, alone
+    python benchmarks/reliability.py --chains 10000     pairs made by chains of exact steps, judged by balls, alone
+    python benchmarks/reliability.py --points 1000      ranks at rational points where they drop, alone
 
 The truth of every case is known from how it was made, or from an oracle that shares no code with the answer.
 """
@@ -22,8 +24,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.comparison.adversary import Pair, exact_pairs
+from tests.comparison.adversary_chains import chains
 from tests.comparison.adversary_heads import HEADS
 from tests.comparison.adversary_more import all_float_pairs
+from tests.dimensions.points import tally
 from tests.fuzz.harness import fuzz
 from tests.fuzz.targets import TARGETS
 from tests.verification import attacks
@@ -68,6 +72,47 @@ def compare_pairs(pairs: Iterator[Pair], name: str) -> int:
         failures += row(f"{name}: {kind}"[:41], *figures, clock[kind])
     total = sum(found.values(), Counter())
     row(f"{name}, all", *(total[column] for column in COLUMNS[:4]), time.perf_counter() - started)
+    return failures
+
+
+def compare_chains(number: int, seed: int) -> int:
+    """Pairs made by chains of exact steps; every fifth in both orders.
+
+    "Different" is wrong where the steps keep the function, "same" where balls of 30 tolerances are disjoint; undecided
+    counts where the steps keep it, or balls of 1,000 tolerances are disjoint.
+    """
+    found: dict[str, Counter[str]] = {}
+    clock: dict[str, float] = {}
+    for index, pair in enumerate(chains(number, seed)):
+        name = "equal" if pair.same else "different" if pair.same is False else "truth not known"
+        counts, begun = found.setdefault(name, Counter()), time.perf_counter()
+        counts["tried"] += 1
+        try:
+            one = other = compare(pair.first, pair.second, tolerance=pair.tolerance).same_function
+            if index % 5 == 0:
+                other = compare(pair.second, pair.first, tolerance=pair.tolerance).same_function
+        except Exception as error:
+            counts["crashed"] += 1
+            print(f"  seed {pair.seed}: {type(error).__name__}: {error}")
+            continue
+        finally:
+            clock[name] = clock.get(name, 0.0) + time.perf_counter() - begun
+        is_wrong = one is not other or (pair.same is True and one is False) or (not pair.may_be_same and one is True)
+        counts["wrong"] += is_wrong
+        counts["undecided"] += pair.same is not None and one is None
+        if is_wrong:
+            print(f"  seed {pair.seed}: {one}, {other}; {pair.steps}")
+    figures = ((name, [counts[column] for column in COLUMNS[:4]]) for name, counts in found.items())
+    return sum(row(f"chains: {name}", *numbers, clock[name]) for name, numbers in figures)
+
+
+def rank_points(number: int, seed: int) -> int:
+    """Ranks at special rational points: wrong if bounds contradict each other, undecided if they do not meet."""
+    started = time.perf_counter()
+    failures = 0
+    for name, counts in sorted(tally(number, seed).items()):
+        failures += row(f"ranks at points: {name}", *(counts[column] for column in COLUMNS[:4]), 0.0)
+    print(f"{time.perf_counter() - started:.1f} s")
     return failures
 
 
@@ -116,6 +161,8 @@ def main() -> int:
     parser.add_argument("--certificates", type=int, default=2_000, help="altered certificates")
     parser.add_argument("--mutations", type=int, default=0, help="mutated tensors of each model (torch, transformers)")
     parser.add_argument("--heads", type=int, default=0, help="float pairs of several heads, and nothing else")
+    parser.add_argument("--chains", type=int, default=0, help="float pairs made by exact steps, and nothing else")
+    parser.add_argument("--points", type=int, default=0, help="ranks at special rational points, and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     files, pairs, certificates = (
@@ -127,6 +174,11 @@ def main() -> int:
         rngs = (np.random.default_rng([options.seed, index]) for index in range(options.heads))
         made = (HEADS[index % len(HEADS)](rng) for index, rng in enumerate(rngs))
         return 1 if compare_pairs(made, "several heads") else 0
+    if options.chains or options.points:
+        failures = compare_chains(options.chains, options.seed) if options.chains else 0
+        failures += rank_points(options.points, options.seed) if options.points else 0
+        require(failures == 0, "nothing was wrong, and nothing crashed")
+        return 0
     failures = compare_pairs(exact_pairs(pairs, options.seed), "exact pairs")
     failures += compare_pairs(all_float_pairs(pairs, options.seed), "float pairs")
     failures += attack_certificates(certificates, options.seed)

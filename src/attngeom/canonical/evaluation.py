@@ -82,8 +82,9 @@ def evaluate_floats(weights: Weights, X: Array, errors: np.random.Generator | No
     for index in range(architecture.num_layers):
         step = forward_layer(plain, index, Y)
         if errors is not None:
-            # Equal tokens have equal rounding errors.
-            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * errors.standard_normal((*step.shape[:2], 1))
+            # Equal tokens have equal rounding errors, and opposite ones opposite ones, or equal ones of their parts.
+            even, odd = errors.standard_normal((2, *step.shape[:2], 1))
+            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * (even + odd * np.sign(step))
         if architecture.residual:
             added = added + step
             Y = X + added

@@ -32,7 +32,7 @@ Layers = list[list[dict[str, Array]]]
 def draw_copies(weights: Weights, tolerance: float, seed: int, share: float = 0.5) -> Layers:
     """The given weights and their copies with errors; the same errors for the same seed.
 
-    ``share`` is the part of τ that errors have relative to other entries; rounding errors always have it.
+    ``share`` is the part of τ that errors have relative to other entries, at least rounding errors unless it is 0.
     """
     rng = np.random.default_rng(seed)
     layers: Layers = []
@@ -44,7 +44,7 @@ def draw_copies(weights: Weights, tolerance: float, seed: int, share: float = 0.
 
 def _with_errors(a: Array, tolerance: float, share: float, rng: np.random.Generator) -> Array:
     errors = rng.standard_normal((2, COPIES, *a.shape))
-    others = np.where(a != 0, max(share * tolerance, ROUNDING) * beside(a), 0.0)
+    others = np.where(a != 0, max(share * tolerance, ROUNDING) * beside(a), 0.0) if share else 0.0 * a
     return np.concatenate([a[None], a * (1 + tolerance * errors[0]) + others * errors[1]])
 
 
