@@ -36,7 +36,7 @@ def describe(name: str, thing: Any) -> Iterator[str]:
     """The lines of a function, or of a class with its fields and public methods."""
     if inspect.isclass(thing):
         shown = [field.name for field in fields(thing)] if is_dataclass(thing) else []
-        shown += [x for x in vars(thing) if not x.startswith("_") and x not in shown]
+        shown += sorted(x for x in vars(thing) if not x.startswith("_") and x not in shown)
         yield f"class {name}: {', '.join(shown)}"
     elif inspect.isfunction(thing):
         found = inspect.signature(thing)

@@ -100,6 +100,10 @@ ANSWERS = {
         lambda: models.compare(models.open_model("model"), models.open_model("model-moved")),
         "model compare model model-moved",
     ),
+    "Lineage": (
+        lambda: models.lineage(models.open_model("model-moved"), [models.open_model("model")]),
+        "model lineage model-moved model",
+    ),
     "ModelInspection": (lambda: inspect_model(models.open_model("model")), "model inspect model"),
     "Redundancy": (lambda: models.redundancy(models.open_model("model").spec), None),
     "RedundancyProof": (lambda: prove_redundancy(one_layer(published("gpt2"))), None),

@@ -72,8 +72,11 @@ def run_command(command: Command) -> list[str]:
             runpy.run_path(words[1], run_name="__main__")
         return out.getvalue().splitlines()
     if words[0] == "attngeom-check":
+        limit = sys.get_int_max_str_digits()
         with contextlib.redirect_stdout(io.StringIO()) as out:
             code = attngeom_check.main(words[1:])
+        # The checker has a process of its own; here its limit would stay for other tests.
+        sys.set_int_max_str_digits(limit)
         if code != command.code:
             raise Difference(f"line {command.number}: exit code {code} instead of {command.code}")
         return out.getvalue().splitlines()

@@ -196,7 +196,7 @@ def test_links_that_leave_are_refused(tmp_path: Path) -> None:
         ({"num_attention_heads": 0}, "integer"),
         ({"rms_norm_eps": "x"}, "finite number"),
         ({"hidden_act": "swoosh"}, "activations"),
-        ({"model_type": "mamba"}, "not known; to add it"),
+        ({"model_type": "mambo"}, "not known; to add it"),
         ({"rope_parameters": {"rope_type": "odd", "rope_theta": 1e4}}, "rope type"),
         ({"attention_bias": True}, "missing"),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, as_completed
+from concurrent.futures import CancelledError, Executor, as_completed, wait
 from typing import Any, TypeVar
 
 from attngeom.errors import AttnGeomError, InputError
@@ -17,6 +17,8 @@ from attngeom.processes import run_apart
 Crew = int | Executor
 """So many processes on this machine, 1 for this one; or any executor, such as that of a Dask cluster."""
 Progress = Callable[[int, int], None]
+PATIENCE = 60.0
+"""Seconds that layers under way may take to end after another one was refused."""
 Found = TypeVar("Found")
 
 
@@ -53,6 +55,10 @@ def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew
         for future in as_completed(futures):
             yield future.result()
     except AttnGeomError:
+        # What still runs would write into a folder that is being removed.
+        for future in futures:
+            future.cancel()
+        wait(futures, timeout=PATIENCE)
         raise
     except (CancelledError, OSError, RuntimeError) as error:
         words = " ".join(str(error).split())[:80]

@@ -37,7 +37,7 @@ def find_folds(program: Program) -> list[Fold]:
 
     >>> from attngeom.programs import trace
     >>> def network(w, x):
-    ...     h = w["g"] * (x - x.mean()) / np.sqrt(x.var() + 1)
+    ...     h = w["g"] * ((x - x.mean()) / np.sqrt(x.var() + 1))
     ...     return h + w["W"] @ h
     >>> find_folds(trace(network, 2, weights={"W": (2, 2), "g": 2}))
     [Fold(matrix='W', axis=1, gain='g', shift=None, bias=None)]
