@@ -62,7 +62,7 @@ class Law:
     @property
     def count(self) -> int:
         """The entries of a symmetric matrix, or of the part of it that a smaller group conserves."""
-        return sum(1 for _ in self.factor.symmetric_generators())
+        return self.factor.num_symmetric
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -226,7 +226,7 @@ def list_laws(architecture: Architecture) -> Iterator[Law]:
     for layer, shape in enumerate(architecture.layers):
         places |= {(layer, None, letter): None for letter, _ in shape.shared}
     for factor in linear_factors(architecture):
-        if not any(True for _ in factor.symmetric_generators()):
+        if not factor.num_symmetric:
             continue
         carried, dual = factor.carried(places), factor.dual(places)
         first = min(slot.place[0] for slot in carried)

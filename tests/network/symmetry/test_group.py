@@ -16,6 +16,7 @@ from attngeom.network import (
     random_weights,
 )
 from attngeom.network.symmetry import HeadOrder, Scale, Symmetry, count_generators, infinitesimal_action
+from attngeom.network.symmetry.group import linear_factors, tensors_of
 from attngeom.network.weights import Weights
 from tests.effort import examples
 from tests.network.strategies import architectures
@@ -116,3 +117,11 @@ def test_residual_networks_have_no_symmetry_between_layers():
     architecture = Architecture((2, 2, 2), 1, residual=True)
     assert identity_symmetry(architecture, QQ).between == ()
     assert count_generators(architecture)["between"] == 0
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax", "gla", "deltanet", "kda"])
+def test_symmetric_generators_are_counted_without_making_them(kind):
+    for factor in linear_factors(Architecture((3, 3), 2, kind=kind, heads=2, value_width=2)):
+        assert factor.num_symmetric == len(list(factor.symmetric_generators()))
+        tensors = tensors_of(random_weights(Architecture((3, 3), 2, kind=kind, heads=2, value_width=2), QQ, seed=0))
+        assert factor.count == len(list(factor.tangents(tensors, QQ)))

@@ -158,6 +158,11 @@ class LinearFactor(GroupFactor):
         """The changes E T and −Eᵀ S of the tensors along one E."""
         return self._multiply(direction, domain.reduce(-direction.T), tensors, domain)
 
+    @property
+    def num_symmetric(self) -> int:
+        """The number of :meth:`symmetric_generators`, counted without making them."""
+        return self.size * (self.size + 1) // 2
+
     def symmetric_generators(self) -> Iterator[Array]:
         """A basis of the symmetric matrices of the Lie algebra, whose moments gradient flow conserves."""
         for i in range(self.size):

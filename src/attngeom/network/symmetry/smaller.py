@@ -27,6 +27,10 @@ class Subgroup(HeadFactor):
     def count(self) -> int:
         return sum(1 for _ in self.generators())
 
+    @property
+    def num_symmetric(self) -> int:
+        return sum(1 for _ in self.symmetric_generators())
+
     def symmetric_generators(self) -> Iterator[Array]:
         return (matrix for matrix in self.generators() if np.array_equal(matrix, matrix.T))
 
@@ -58,6 +62,15 @@ class QueryKeyRotation(Subgroup):
     name: ClassVar[str] = "query-key-rotation"
     carried_as: ClassVar[Views] = QueryKey.carried_as
     dual_as: ClassVar[Views] = QueryKey.dual_as
+
+    @property
+    def count(self) -> int:
+        return self.size * (self.size - 1) // 2
+
+    @property
+    def num_symmetric(self) -> int:
+        """None: the Lie algebra of rotations is skew."""
+        return 0
 
     def generators(self) -> Iterator[Array]:
         for i in range(self.size):
