@@ -22,6 +22,15 @@ def number(value: object) -> str:
     return f"{value:.{SHOWN}g}" if isinstance(value, float) else str(value)
 
 
+def ranking(value: float) -> float:
+    """A number of size one as it may order things: without the digits that are other on another machine.
+
+    >>> ranking(1 - 2e-16) == ranking(1.0), ranking(0.5) < ranking(0.500001)
+    (True, True)
+    """
+    return round(value, 9)
+
+
 def error(value: float, places: int = 1) -> str:
     """A relative error or difference with two digits, or more.
 

@@ -40,7 +40,8 @@ class Rank(Question):
 
     def rank(self, size, task):
         time.sleep(task.parameters["sleep"])
-        matrix = np.random.default_rng(task.seed).integers(0, 100, (size, max(1, size // 2)))
+        # No entry is 0: the rank of one number is 1, whatever the seed.
+        matrix = np.random.default_rng(task.seed).integers(1, WORD_PRIME, (size, max(1, size // 2)))
         return Answer({"rank": int(rank_mod_p(matrix, WORD_PRIME))}, "proven", WORD_PRIME)
 
     def hang(self, size, task):

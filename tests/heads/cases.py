@@ -35,13 +35,13 @@ def from_table(table: Array, t: int = 2) -> Coefficients:
     return Coefficients(d, d_out, t, single, np.broadcast_to(cross[:, None, None], shapes[1]), QQ)
 
 
-def conjugate_heads(D: int) -> Coefficients:
+def conjugate_heads(D: int, seed: int = 3) -> Coefficients:
     """Two heads that are conjugate over Q(√D): T = T_1 + √D T_2 plus its conjugate is rational."""
     from attngeom.exact.domains import QuadraticField
     from attngeom.layer.coefficients import quadric_table
 
     field = QuadraticField(D)
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     matrices = [
         field.combine(QQ.convert(rng.integers(-3, 4, s)), QQ.convert(rng.integers(-3, 4, s)))
         for s in ((4, 2), (2, 4), (4, 2), (2, 4))

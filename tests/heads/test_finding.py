@@ -6,6 +6,7 @@ import pytest
 import attngeom
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ, RR
+from attngeom.exact.domains import QuadraticField
 from attngeom.heads import find_heads, heads_unique
 from attngeom.heads.float_blocks import block_form
 from attngeom.layer.coefficients import quadric_table
@@ -114,10 +115,49 @@ def test_what_is_no_sum_of_heads_is_refused():
     assert found.outcome == "none" and "symmetrization" in found.reason
 
 
-@pytest.mark.parametrize("D", [2, -1])
-def test_conjugate_heads_are_not_split(D):
-    found = find_heads(conjugate_heads(D))
-    assert found.outcome == "conjugate" and found.blocks == () and not found.is_proven
+@pytest.mark.parametrize("D", [2, 3, 5, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_heads_that_are_conjugate_over_a_real_field_are_real(D, seed):
+    coefficients = conjugate_heads(D, seed)
+    answer = find_heads(coefficients)
+    assert (answer.outcome, answer.standing, answer.unique) == ("found", "theorem", True)
+    assert [(block.a, block.v) for block in answer.blocks] == [(2, 2), (2, 2)]
+    field = answer.blocks[0].domain
+    total = sum(quadric_table(block.A, block.V, field) for block in answer.blocks)
+    rational, irrational = field.parts(total)
+    assert QQ.equal(QQ.convert(rational), coefficients.table) and QQ.is_zero(QQ.convert(irrational))
+
+
+@pytest.mark.parametrize("D", [-1, -3])
+def test_heads_that_are_conjugate_over_the_complex_numbers_are_not_real(D):
+    answer = find_heads(conjugate_heads(D))
+    assert (answer.outcome, answer.standing, answer.blocks) == ("conjugate", "proven", ())
+    assert "no real heads" in answer.reason and answer.is_positive is False
+
+
+def test_two_conjugate_summands_that_are_no_heads():
+    """T + T' for a random table T of 2×2 quadrics over Q(√2): indecomposable, and no product."""
+    field, rng = QuadraticField(2), np.random.default_rng(5)
+    left, core, right = (
+        field.combine(QQ.convert(rng.integers(-3, 4, shape)), QQ.convert(rng.integers(-3, 4, shape)))
+        for shape in ((4, 2), (2, 2, 10), (2, 4))
+    )
+    table = np.einsum("nr,rsk,sm->nmk", left, core, right)
+    answer = find_heads(from_table(QQ.convert(field.parts(table)[0] * 2)))
+    assert (answer.outcome, answer.standing) == ("none", "proven") and "no heads" in answer.reason
+
+
+def test_three_conjugate_heads_over_a_real_cubic_field_are_undecided():
+    """The trace of a head of rank one over Q(θ), θ³ = 3θ + 1 (three real roots): real heads, and not sought."""
+    theta = np.array([[0, 0, 1], [1, 0, 3], [0, 1, 0]])
+    rng = np.random.default_rng(2)
+    powers = np.stack([np.linalg.matrix_power(theta, k) for k in range(3)])
+    out, value, key, query = np.einsum("wik,kxy->wixy", rng.integers(-3, 4, (4, 4, 3)), powers)
+    places = [(k, l) for k in range(4) for l in range(k, 4)]
+    quadrics = np.stack([value[k] @ key[l] + (value[l] @ key[k] if k != l else 0) for k, l in places])
+    table = np.einsum("nxy,myz,pzx->nmp", out, query, quadrics)
+    answer = find_heads(from_table(QQ.convert(table)))
+    assert (answer.outcome, answer.standing) == ("undecided", "undecided") and "over a real field" in answer.reason
 
 
 def test_wrong_numbers_of_heads():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from attngeom.cli.app import run as run_command
 from attngeom.errors import InputError
 from attngeom.models import Model, lineage, open_model, teleport
 from attngeom.models.ancestry.content import view_of
+from attngeom.models.ancestry.pictures import describe
 from attngeom.models.ancestry.reference import reference as reference_table
 from attngeom.models.ancestry.spectra import compare_spectra
 from attngeom.models.residual import has_free_stream
@@ -279,3 +280,17 @@ def test_bad_input_is_one_line(tmp_path, run, arguments, words):
 def test_no_parent_is_refused():
     with pytest.raises(InputError, match="no parent"):
         lineage(random_model(SMALL, 1), [])
+
+
+def test_last_bits_decide_no_order():
+    """Equal layers and equal parents stand in their own order, whatever the kernels of the CPU make of them."""
+    model = random_model(LLAMA, seed=3)
+    answer = lineage(model, [model, model])
+    parent = answer.parents[0]
+    layers = tuple(
+        replace(layer, similarity=value) for layer, value in zip(parent.layers, (1.0, 1 - 2**-52), strict=True)
+    )
+    lines = describe(replace(answer, parents=(replace(parent, layers=layers),)), every=True).splitlines()
+    assert [line.split()[1] for line in lines if "is most like" in line] == ["0", "1"]
+    worse = replace(parent, path="first", similarity=1 - 2**-52)
+    assert replace(answer, parents=(worse, replace(parent, path="second", similarity=1.0))).best.path == "first"

@@ -15,7 +15,7 @@ import numpy as np
 
 from attngeom.certification.refutation import Violation, find_violation, nonzero_minor
 from attngeom.certification.results import Decision, LayerVerdict
-from attngeom.errors import DomainError, InputError, check_positive
+from attngeom.errors import InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs
@@ -151,14 +151,12 @@ class _HeadsQuestion:
         found = decompose(table, self.seed)
         if found is None:
             return self.answer("undecided", "the numbers of the commutant are too long for an exact decision")
-        real, solved = [], True
-        for number, (summand, split) in enumerate(zip(found.summands, found.splittings)):
-            if summand.kind == "brick" and split.status in ("rational", "real"):
-                real.append(split)
-            elif (conjugates := self._conjugates(found, number)) is not None:
-                real += conjugates
-            else:
-                solved = False
+        real: list[LayerSplitting] = []
+        solved = True
+        for number in range(len(found.summands)):
+            heads = found.real_heads(number)
+            real += heads or ()
+            solved &= heads is not None
         fits = all(split.rank_A <= self.attention and split.rank_V <= self.value for split in real)
         if solved and fits and len(real) <= self.heads:
             reason = f"{len(real)} head{'s' * (len(real) > 1)} within the ranks add up to the coefficients"
@@ -171,14 +169,6 @@ class _HeadsQuestion:
             )
             return self.answer("undecided", reason)
         return self._refute_direct_sum(found)
-
-    def _conjugates(self, found: Decomposition, number: int) -> tuple[LayerSplitting, LayerSplitting] | None:
-        """Two real heads that are conjugate over Q(√D), where the summand is their sum and D is of moderate length."""
-        try:
-            return found.real_conjugates(number)
-        except DomainError:
-            # A factor of a quadric needs a second root.
-            return None
 
     def _refute_direct_sum(self, found: Decomposition) -> HeadsCertification:
         """Every sum of H heads would be direct: count the summands, look for real ones, look at each of them."""

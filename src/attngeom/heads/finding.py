@@ -23,6 +23,7 @@ from attngeom.heads.uniqueness import Uniqueness, heads_unique
 from attngeom.layer.coefficients import Coefficients, layer_table
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.splitting import LayerSplitting
 from attngeom.layer.tolerances import RECOVERED
 from attngeom.network import Architecture, Weights
 from attngeom.results import Failure, Standing
@@ -254,23 +255,32 @@ def describe(found: Decomposition, seed: int) -> Heads:
             commutant=size,
         )
 
-    kinds = {summand.kind for summand in found.summands}
-    for number, (summand, split) in enumerate(zip(found.summands, found.splittings), start=1):
+    for number, (summand, split) in enumerate(zip(found.summands, found.splittings)):
+        name = f"no direct sum of heads: summand {number + 1}"
         if summand.kind == "brick" and split.status == "none":
-            return answer("none", f"no direct sum of heads: summand {number} is indecomposable; {split.reason}")
+            return answer("none", f"{name} is indecomposable; {split.reason}")
         if summand.kind == "local":
-            return answer(
-                "none", f"no direct sum of heads: summand {number} is indecomposable, but more than scalars commute"
-            )
-    if "field" in kinds:
-        degree = max(summand.degree for summand in found.summands)
-        return answer("conjugate", f"summands are closed under conjugation only, over a field of degree {degree}",
-                      "undecided")  # fmt: skip
-    if "unknown" in kinds:
-        return answer("undecided", "a summand with a larger commutant was not split further", "undecided")
-    if any(split.status == "complex" for split in found.splittings):
-        return answer("conjugate", "the linear factors of a head are conjugate: there are no real weights", "proven")
-    blocks = tuple(map(FoundHead.of, found.splittings))
+            return answer("none", f"{name} is indecomposable, but more than scalars commute")
+        if any(each.status == "none" for each in found.conjugates(number) or ()):
+            return answer("none", f"{name} splits into two that are no heads")
+    heads: list[LayerSplitting] = []
+    missing = ""
+    for number, summand in enumerate(found.summands):
+        real = found.real_heads(number)
+        if real is not None:
+            heads += real
+        elif not summand.is_real:
+            reason = f"summand {number + 1} splits into complex conjugates only: there are no real heads"
+            return answer("conjugate", reason)
+        elif summand.kind == "brick":
+            return answer("conjugate", "the linear factors of a head are conjugate: there are no real weights")
+        elif summand.kind == "field":
+            missing = f"summand {number + 1} splits over a real field, and heads are sought over Q and Q(√D) alone"
+        else:
+            missing = f"summand {number + 1} has a larger commutant and was not split further"
+    if missing:
+        return answer("undecided", missing, "undecided")
+    blocks = tuple(map(FoundHead.of, heads))
     if size == len(blocks):
         reason = "only one scalar for each head commutes: all layers with these rank sums have these heads (Theorem H)"
     else:

@@ -36,12 +36,12 @@ class FoundHead(LayerMatrices):
 class Heads(Result):
     """The heads of one layer, found from its function.
 
-    ``outcome``: "found"; "conjugate" (heads exist over a number field and are closed under conjugation only, or their
-    linear factors are complex); "none" (the function is not a direct sum of heads); "undecided". ``unique``: True if
-    every layer with the same Σ rank V_h and Σ rank A_h has these heads (Theorem H), False if others exist, None if it
-    cannot be told. ``ranks`` are the flattening ranks Σ v and Σ a, ``commutant`` the dimension of the commutant
-    (exact input). For floats ``gap`` tells how clearly the heads are separated, ``misfit`` is the relative misfit
-    of their sum, and ``amplification`` how much random errors of the function grow in the projectors onto the heads.
+    ``outcome``: "found"; "conjugate" (heads exist over the complex numbers and are not real); "none" (the function is
+    not a direct sum of heads); "undecided". ``unique``: True if every layer with the same Σ rank V_h and Σ rank A_h has
+    these heads (Theorem H), False if others exist, None if it cannot be told. ``ranks`` are the flattening ranks Σ v
+    and Σ a, ``commutant`` the dimension of the commutant (exact input). For floats ``gap`` tells how clearly the heads
+    are separated, ``misfit`` is the relative misfit of their sum, and ``amplification`` how much random errors of the
+    function grow in the projectors onto the heads.
     """
 
     outcome: HeadsOutcome
@@ -55,7 +55,7 @@ class Heads(Result):
 
     @property
     def is_positive(self) -> bool | None:
-        return {"found": True, "none": False}.get(self.outcome)
+        return {"found": True, "none": False, "conjugate": False}.get(self.outcome)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -66,7 +66,9 @@ def scale_heads(found: Heads, total: Array) -> Heads:
     if len({head.domain for head in found.blocks}) > 1:
         return replace(found, outcome="undecided", standing="undecided", blocks=(), reason="heads over several fields")
     if not domain.rounds:
-        scales = domain.solve(columns, total.ravel()) if domain.rank(columns) == columns.shape[1] else None
+        scales = (
+            domain.solve(columns, domain.convert(total.ravel())) if domain.rank(columns) == columns.shape[1] else None
+        )
     else:
         values = lapack.svdvals(columns)
         scales = lapack.lstsq(columns, total.ravel()) if values[-1] > 1e-8 * values[0] else None

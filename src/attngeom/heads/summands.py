@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from flint import fmpq_poly
 
+from attngeom.errors import DomainError
 from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import QQ, Array, QuadraticField
 from attngeom.heads.pencil import Endomorphism, Pencil, commutant, compress, sandwich, trace_form
@@ -43,6 +44,15 @@ class Summand:
     element: Endomorphism | None = None
 
     @property
+    def is_real(self) -> bool:
+        """Whether all roots of the modulus are real: otherwise C commutes with a real summand, and no head has that."""
+        if self.modulus is None:
+            return True
+        # FLINT isolates the roots; those that are real have the imaginary part 0 exactly.
+        roots: Any = self.modulus.numer().complex_roots()
+        return all(root.imag == 0 for root, _ in roots)
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """(r, s): its part of the two flattening ranks."""
         return int(self.E.shape[1]), int(self.F.shape[1])
@@ -65,11 +75,19 @@ class Decomposition:
     tables: list[Array]
     splittings: list[LayerSplitting]
 
-    def real_conjugates(self, number: int) -> tuple[LayerSplitting, LayerSplitting] | None:
+    def real_heads(self, number: int) -> tuple[LayerSplitting, ...] | None:
+        """The real heads that add up to a summand: itself, or two over Q(√D), D > 0; None if it was not split so."""
+        if self.summands[number].kind == "brick":
+            split = self.splittings[number]
+            return (split,) if split.status in ("rational", "real") else None
+        pair = self.conjugates(number)
+        return pair if pair is not None and all(split.status == "rational" for split in pair) else None
+
+    def conjugates(self, number: int) -> tuple[LayerSplitting, LayerSplitting] | None:
         """The splittings of two summands over Q(√D), D > 0, that add up to a summand; None if it does not split so.
 
         With x² + b x + c = 0 for an element x of its commutant, b² − 4c = f² D, the projection onto one of them is
-        1/2 + √D f (2x + b) / (2 f² D); the other is its conjugate.
+        1/2 + √D f (2x + b) / (2 f² D); the other is its conjugate. None, too, where their factors need a second root.
         """
         summand, table = self.summands[number], self.tables[number]
         if summand.kind != "field" or summand.degree != 2 or summand.modulus is None or summand.element is None:
@@ -86,8 +104,11 @@ class Decomposition:
         left = QQ.matmul(self.pencil.U, QQ.matmul(summand.E, QQ.matmul(X, summand.E_inverse)))
         right = QQ.matmul(QQ.matmul(summand.F, summand.F_inverse), self.pencil.R)
         odd, field = sandwich(left, self.pencil.C, right), QuadraticField(D)
-        one, two = (split_layer(field.combine(table / 2, sign * odd), field) for sign in (1, -1))
-        return (one, two) if one.status == two.status == "rational" else None
+        try:
+            one, two = (split_layer(field.combine(table / 2, sign * odd), field) for sign in (1, -1))
+        except DomainError:
+            return None
+        return one, two
 
 
 def decompose(table: Array, seed: int = 0) -> Decomposition | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.ancestry.content import MAX_UNITS, WIDE, content_of, view_of
@@ -104,7 +105,7 @@ class Lineage(Result):
     @property
     def best(self) -> Parentage:
         """The parent that is most like the child."""
-        return max(self.parents, key=lambda p: -2.0 if p.similarity is None else p.similarity)
+        return _best(self.parents)
 
     def to_json(self) -> dict[str, Any]:
         test, untested = self.best.test, self.best.untested
@@ -198,7 +199,7 @@ def _compare(
     if aligned.similarity < DOUBT and change.source == "tokens" and child.spec.width < WIDE:
         # Tokens may have other names, or layers come from elsewhere: what has no names is asked as well.
         others = (_align(near, far, other, crew, step) for other in changes_by_moments(near, far))
-        aligned = max(aligned, *others, key=lambda found: found.similarity)
+        aligned = max(aligned, *others, key=lambda change: digits.ranking(change.similarity))
     change, matches = aligned.change, aligned.matches
     shared = shared_outside(child, parent)
     for pair in (pair for pair in matches if pair.similarity >= SHARED):
@@ -280,15 +281,20 @@ def _sketch(view: ModelView, layer: int, change: Array | None) -> Sketch:
     return Sketch.of(content_of(view, layer), change)
 
 
+def _best(parents: Sequence[Parentage]) -> Parentage:
+    """The parent that is most like the child, the first of several."""
+    return max(parents, key=lambda parent: -2.0 if parent.similarity is None else digits.ranking(parent.similarity))
+
+
 def _best_layer(
     parent: ModelView, child: ModelView, layer: int, row: Array, change: StreamChange
 ) -> tuple[int, LayerLikeness]:
     """The layer of the parent that is most like a layer of the child, compared in full."""
-    order = np.argsort(-row, kind="stable")[:2]
-    tried = order[row[order] >= row[order[0]] - CLOSE]
+    order = sorted(range(len(row)), key=lambda match: -digits.ranking(float(row[match])))[:2]
+    tried = [match for match in order if row[match] >= row[order[0]] - CLOSE]
     content = content_of(child, layer, change.change, MAX_UNITS)
-    found = [(int(match), compare_contents(content, content_of(parent, int(match)))) for match in tried]
-    return max(found, key=lambda pair: pair[1].similarity)
+    likenesses = [(match, compare_contents(content, content_of(parent, match))) for match in sorted(tried)]
+    return max(likenesses, key=lambda pair: digits.ranking(pair[1].similarity))
 
 
 def _kinds(
@@ -311,7 +317,7 @@ def _kinds(
 
 def _judged(child: str, parents: tuple[Parentage, ...], table: Reference, seed: int) -> Lineage:
     """The verdict: above all independent pairs, among them, or between."""
-    best = max(parents, key=lambda p: -2.0 if p.similarity is None else p.similarity)
+    best = _best(parents)
     if best.similarity is None:
         return Lineage(
             standing="undecided", reason=best.left_out, seed=seed, child=child, parents=parents, table=table,
@@ -327,7 +333,7 @@ def _judged(child: str, parents: tuple[Parentage, ...], table: Reference, seed: 
         verdict = True
         reason = f"{text}, more alike than all {table.pairs} independent pairs of the reference"
     elif top > table.largest_layer:
-        layer = max(best.layers, key=lambda match: match.similarity)
+        layer = max(best.layers, key=lambda match: digits.ranking(match.similarity))
         verdict = None
         reason = (
             f"{text}, among the {table.pairs} independent pairs of the reference, but layer {layer.layer} is more like "

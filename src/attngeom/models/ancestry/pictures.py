@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.exact.arrays import Array
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _parent_lines(parent: Parentage, every: bool) -> list[str]:
         f"{parent.path}: similarity {parent.similarity:.3f}, heads {parent.heads:.3f}, units {parent.units:.3f} "
         f"(medians); stream aligned by {parent.stream}"
     ]
-    order = sorted(parent.layers, key=lambda layer: layer.similarity)
+    order = sorted(parent.layers, key=lambda layer: digits.ranking(layer.similarity))
     shown = order if every else order[:SHOWN]
     for layer in shown:
         lines.append(
