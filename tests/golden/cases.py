@@ -495,7 +495,7 @@ HEADS = [
     one("heads-coefficients", "heads {in}/coefficients_layer.json"),
     one("heads-coefficients-float", "heads {in}/coefficients_layer_float.json --heads 1"),
     one("heads-coefficients-none", "heads {in}/coefficients_pencil.json", 1),
-    one("heads-coefficients-complex", "heads {in}/coefficients_closure.json", 3),
+    one("heads-coefficients-complex", "heads {in}/coefficients_closure.json", 1),
     one("heads-one-token", "heads {in}/coefficients_token.json", 2),
     one("heads-wrong-number", "heads {in}/coefficients_layer.json --heads 2", 1),
     one("heads-prove", "heads --widths 3,3 --attention 1 --heads 4 --value-width 1 --prove"),
