@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attngeom.equations.families.attention_rank import AttentionRank
+from attngeom.equations.families.commutants import CommutantRank, CommutingSlices
 from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
 from attngeom.equations.families.flattenings import ContextFlattening, RowFlattening, TargetFlattening
 from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
@@ -36,6 +37,8 @@ FAMILIES: tuple[type[Family], ...] = (
     RowFlattening,
     ContextFlattening,
     TargetFlattening,
+    CommutantRank,
+    CommutingSlices,
 )
 """All families, by number; each says to which varieties it applies."""
 
