@@ -82,10 +82,8 @@ def eliminate(rows):
     rows, found, value = [[Fraction(x) for x in row] for row in rows], 0, Fraction(1)
     for column in range(len(rows[0]) if rows else 0):
         swap = next((i for i in range(found, len(rows)) if rows[i][column]), None)
-        if swap is None:
-            value = ZERO
-            continue
-        value *= rows[swap][column] * (1 if swap == found else -1)
+        value *= 0 if swap is None else rows[swap][column] * (1 if swap == found else -1)
+        if swap is None: continue
         rows[swap], rows[found] = rows[found], rows[swap]
         top, found = rows[found], found + 1
         for i in range(found, len(rows)):
@@ -107,8 +105,7 @@ def flat(*matrices): return [x for a in matrices for row in a for x in row]
 # Numbers of Q(sqrt(D)) and of Q(theta), theta a root of an irreducible cubic.
 class Number:
     """An element of Q[x] modulo a monic polynomial, given without its leading 1: the coefficients of powers."""
-    def __init__(self, parts, modulus):
-        self.parts, self.modulus = parts, modulus
+    def __init__(self, parts, modulus): self.parts, self.modulus = parts, modulus
     def __add__(self, other):
         other = other.parts if isinstance(other, Number) else [other, 0, 0]
         return Number([x + y for x, y in zip(self.parts, other)], self.modulus)
@@ -231,8 +228,7 @@ def attention_rank(data, c):
     """(y_(S,m)) = Phi(v) A has rank at most a."""
     keys(data, ("row", "pairs", "targets"), "data")
     require(type(data["targets"]) is list and data["targets"], "targets: a list is required")
-    i, size = c.row(data), len(data["targets"])
-    targets = indices(data["targets"], size, c.d)
+    size, i, targets = len(data["targets"]), c.row(data), indices(data["targets"], len(data["targets"]), c.d)
     return determinant([[c.y(i, k, l, m) for m in targets] for k, l in multisets(data["pairs"], 2, c.d, size)]), size
 
 def segre_quadric(data, c):
@@ -519,8 +515,7 @@ def read_pairs(value, n, m):
     for pair in value: keys(pair, ("X", "Y"), "pair")
     return [(matrix(x["X"], n, n, rational), matrix(x["Y"], m, m, rational)) for x in value]
 def commutes(X, Y, C): return all(matmul(X, s) == matmul(s, Y) for s in C)
-def trace_form(basis):
-    return [[sum(map(mul, flat(*x), flat(*map(transpose, y)))) for y in basis] for x in basis]
+def trace_form(basis): return [[sum(map(mul, flat(*x), flat(*map(transpose, y)))) for y in basis] for x in basis]
 
 # Networks: sizes, named points, gradients mod p, and the fields of the symmetry rules.
 class Network:
@@ -931,8 +926,7 @@ def by_ranks(net, name, w, heads, witness):
         for i, j in product(range(width), repeat=2):
             E, change = [[int((r, c) == (i, j)) for c in range(width)] for r in range(width)], {}
             for key, (A, V) in values.items():
-                if key[0] == l:
-                    change[key] = [zero[key][0], matmul(E, V)]
+                if key[0] == l: change[key] = [zero[key][0], matmul(E, V)]
                 elif key[0] == l + 1:
                     both = add(matmul(transpose(E), A), matmul(A, E), p)
                     change[key] = [[[-x for x in row] for row in a] for a in (both, matmul(V, E))]
@@ -955,7 +949,13 @@ def by_ranks(net, name, w, heads, witness):
     return value - action, m
 
 # Files. A claim of another kind is a row of KINDS: a function of claim, witness and version that returns its reason.
-def check_network(claim, witness, version): raise Unknown("traced programs are rechecked by attngeom verify")
+def check_network(claim, witness, version):
+    """Traced programs have a second file, which lies beside this one and uses it."""
+    sys.path.append(__file__[: -len("attngeom_check.py")] or ".")
+    sys.modules.setdefault("attngeom_check", sys.modules[__name__])
+    try: from attngeom_check_programs import check_program
+    except ImportError: raise Unknown("traced programs need attngeom_check_programs.py beside this file") from None
+    return check_program(claim, witness)
 KINDS = {"layer": check_layer, "heads": check_heads, "dimension": check_dimension, "laws": check_laws}
 KINDS |= {"learning-coefficient": check_learning, "network": check_network}
 
@@ -981,8 +981,7 @@ def check(text):
 
 def main(paths=None):
     paths, worst = sys.argv[1:] if paths is None else paths, 0
-    if not paths or {"-h", "--help"} & set(paths):
-        return print(__doc__) or (0 if paths else 2)
+    if not paths or {"-h", "--help"} & set(paths): return print(__doc__) or (0 if paths else 2)
     sys.set_int_max_str_digits(100_100)
     for path in paths:
         try:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 LARGEST = 2 * 10**6
 """Bytes of a file that is published."""
-ALLOWED = ("attngeom/", "attngeom_check.py", "checker/attngeom_check.py", "src/attngeom/")
+CHECKER = ("attngeom_check.py", "attngeom_check_programs.py")
+ALLOWED = ("attngeom/", *CHECKER, *(f"checker/{name}" for name in CHECKER), "src/attngeom/")
 PAPERS = {
     "CHANGELOG.md",
     "CITATION.cff",

@@ -15,10 +15,13 @@ from attngeom.layer.coefficients import Coefficients, Term
 from attngeom.learning import learning_coefficient
 from attngeom.learning.laws import conserved_quantities
 from attngeom.network import Architecture
+from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
 from tests.certification.cases import from_table, table
 from tests.certification.test_heads import CASES as HEADS
 from tests.certification.test_heads import record_of
 from tests.learning.cases import POINTS
+from tests.programs.modules import MODULES
 from tests.verification.test_verify import CERTIFICATES
 
 Record = dict[str, Any]
@@ -54,6 +57,12 @@ LAWS = {
     "sigmoid": Architecture((2, 2), 2, kind="sigmoid"),
     "heads and a skip": Architecture((2, 2, 2), 1, heads=2, value_width=1, residual=True),
 }
+
+PROGRAMS = (
+    "lightning 3,2,2", "softmax 3,2,2", "squared MLP 2-3-2", "LeakyReLU 3-4-2", "RMSNorm, linear 3-2",
+    "tied tanh autoencoder", "exponentials",
+)  # fmt: skip
+"""Traced programs, one for each kind of operation and upper bound that costs little."""
 
 
 def linear_cases() -> dict[str, Coefficients]:
@@ -100,4 +109,8 @@ def examples() -> dict[str, Record]:
             made = learning_coefficient(point.weights).certificate
             if made is not None:
                 found[f"learning: {made.witness['theorem']} {number}"] = made.to_json()
+    for module in MODULES:
+        if module.name in PROGRAMS:
+            answer = analyze(module.network, *module.inputs, weights=module.weights)
+            found[f"network: {module.name}"] = certify_network(answer).to_json()
     return found
