@@ -17,9 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attngeom.canonical.least_norm import ROUGH_SWEEPS, rough_gauge
+from attngeom.canonical.least_norm import rough_gauge
 from attngeom.comparison import compare
 from attngeom.exact import RR
+from attngeom.limits.trials import ROUGH_NORM_SWEEPS
 from attngeom.network import Architecture, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
 from contract import emit, require
@@ -43,7 +44,7 @@ def equal_pair(architecture: Architecture, seed: int) -> tuple[Weights, Weights]
 def gauge_by_factors(weights: Weights) -> float:
     """The norm after the sweeps of :func:`rough_gauge`, by singular values of the factors."""
     tensors = tensors_of(weights)
-    for _ in range(ROUGH_SWEEPS):
+    for _ in range(ROUGH_NORM_SWEEPS):
         for factor in linear_factors(weights.architecture):
             tensors |= factor.fix(tensors)[1]
     return float(np.sqrt(sum(np.sum(np.square(tensor)) for tensor in tensors.values())))

@@ -12,6 +12,7 @@ from attngeom.programs.frontends import FRONTENDS
 from tests.sources import SOURCE, import_statements
 
 LAYERS = [
+    {"limits"},
     {"digits", "palette", "rooms", "temporaries"},
     {"errors", "files", "results", "version"},
     {"processes", "streams"},
@@ -39,6 +40,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 SIDEWAYS = {("errors", "files"), ("files", "errors")}
 VERIFIERS = {
+    "limits",
     "digits",
     "errors",
     "files",

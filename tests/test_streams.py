@@ -67,7 +67,7 @@ def test_pieces_give_what_the_whole_gives(tmp_path: Path, monkeypatch: pytest.Mo
     expected = outcome(lambda: read_json(path))
     joined = {"terms": lambda batches: [item for batch in batches for item in batch]}
     for chunk in (1, 3, 50, 2**19):
-        monkeypatch.setattr(streams, "CHUNK", chunk)
+        monkeypatch.setattr(streams, "CHARACTERS_READ", chunk)
         assert outcome(lambda: read_long_json(path, joined)) == expected, chunk
         assert as_plain(outcome(lambda: read_long_json(path, {"terms": collect_terms}))) == expected, chunk
 
@@ -104,7 +104,7 @@ def test_usual_files_are_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyte
         raise AssertionError("the whole text was parsed")
 
     monkeypatch.setattr(streams, "parse_json", whole)
-    monkeypatch.setattr(streams, "CHUNK", 100)
+    monkeypatch.setattr(streams, "CHARACTERS_READ", 100)
     write_coefficients(layer(3), tmp_path / "a.json")
     made = certify(read_coefficients(tmp_path / "a.json")).certificate
     assert made is not None and QQ.equal(read_coefficients(tmp_path / "a.json").cross, layer(3).cross)
@@ -113,7 +113,7 @@ def test_usual_files_are_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyte
 
 
 def test_reading_tells_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "CHUNK", 2**10)
+    monkeypatch.setattr(streams, "CHARACTERS_READ", 2**10)
     (tmp_path / "long.json").write_text(json.dumps({"terms": [{"x": "1" * 100} for _ in range(30_000)]}))
     seen = []
     collectors = {"terms": lambda items: sum(map(len, items))}

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SHOWN = 6
-ROUNDING = 1e-12
-"""Relative differences of numbers of size one below this are rounding errors, magnified by moderate conditions."""
+from attngeom.limits.rounding import PRINTED_ROUNDING
+from attngeom.limits.shown import SIGNIFICANT_DIGITS
 
 
 def number(value: object) -> str:
@@ -19,7 +18,7 @@ def number(value: object) -> str:
     >>> number(3.7674772379260886), number(0.5), number(1e-17 + 2), number(7), number("1/3")
     ('3.76748', '0.5', '2', '7', '1/3')
     """
-    return f"{value:.{SHOWN}g}" if isinstance(value, float) else str(value)
+    return f"{value:.{SIGNIFICANT_DIGITS}g}" if isinstance(value, float) else str(value)
 
 
 def ranking(value: float) -> float:
@@ -37,7 +36,7 @@ def error(value: float, places: int = 1) -> str:
     >>> error(0.000123), error(4.7e-16)
     ('1.2e-04', '<1e-12')
     """
-    return f"<{ROUNDING:.0e}" if value < ROUNDING else f"{value:.{places}e}"
+    return f"<{PRINTED_ROUNDING:.0e}" if value < PRINTED_ROUNDING else f"{value:.{places}e}"
 
 
 def size(value: float) -> str:
@@ -46,7 +45,7 @@ def size(value: float) -> str:
     >>> size(0.07071), size(4.7e-16), size(0.0)
     ('0.0707', '<1e-12', '0')
     """
-    return error(value) if 0 < value < ROUNDING else f"{value:.3g}"
+    return error(value) if 0 < value < PRINTED_ROUNDING else f"{value:.3g}"
 
 
 def gap(value: float | None) -> str:
@@ -57,7 +56,7 @@ def gap(value: float | None) -> str:
     """
     if value is None:
         return "none below"
-    return f">{1 / ROUNDING:.0e}" if value > 1 / ROUNDING else f"{value:.1e}"
+    return f">{1 / PRINTED_ROUNDING:.0e}" if value > 1 / PRINTED_ROUNDING else f"{value:.1e}"
 
 
 def matrix(rows: Iterable[Iterable[object]]) -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.limits.sizes import JSON_BYTES
 from attngeom.temporaries import hold, sync_folder, temporary_path
 
-MAX_JSON_BYTES = 2**31
 _SURROGATE = re.compile("[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
@@ -112,7 +112,7 @@ def refuse_format(path: Path) -> None:
         )
 
 
-def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
+def check_source(path: str | Path, largest: int = JSON_BYTES) -> Path:
     """The path of a file of at most so many bytes."""
     path = Path(path)
     with _reading(path):
@@ -124,7 +124,7 @@ def check_source(path: str | Path, largest: int = MAX_JSON_BYTES) -> Path:
     return path
 
 
-def read_bytes(path: str | Path, largest: int = MAX_JSON_BYTES) -> bytes:
+def read_bytes(path: str | Path, largest: int = JSON_BYTES) -> bytes:
     """The content of a file whose size is checked first."""
     path = check_source(path, largest)
     with _reading(path):

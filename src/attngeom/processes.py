@@ -20,10 +20,9 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from attngeom.errors import InputError
+from attngeom.limits.memory import ITEMS_AHEAD
+from attngeom.limits.sizes import LOCAL_WORKERS
 
-MAX_WORKERS = 256
-AHEAD = 4
-"""Items that are taken up for each process: one that it works on, others that wait."""
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Say = Callable[[Mapping[str, Any]], None]
@@ -32,8 +31,8 @@ Say = Callable[[Mapping[str, Any]], None]
 
 def check_workers(workers: int) -> None:
     """InputError unless so many processes can be started."""
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InputError(f"{workers} workers given; 1 to {MAX_WORKERS} are possible")
+    if not 1 <= workers <= LOCAL_WORKERS:
+        raise InputError(f"{workers} workers given; 1 to {LOCAL_WORKERS} are possible")
 
 
 def run_apart(function: Callable[[Item], Found], items: Iterable[Item], workers: int) -> Iterator[Found]:
@@ -48,7 +47,7 @@ def run_apart(function: Callable[[Item], Found], items: Iterable[Item], workers:
         try:
             left, waiting = iter(items), set[Future[Found]]()
             while True:
-                waiting |= {executor.submit(function, x) for x in islice(left, AHEAD * workers - len(waiting))}
+                waiting |= {executor.submit(function, x) for x in islice(left, ITEMS_AHEAD * workers - len(waiting))}
                 if not waiting:
                     return
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)

@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from attngeom.errors import AttnGeomError
-from attngeom.files import (
-    ESCAPED_SURROGATE,
-    MAX_JSON_BYTES,
-    check_source,
-    parse_json,
-    read_bytes,
-    strict_hooks,
-    to_json,
-)
+from attngeom.files import ESCAPED_SURROGATE, check_source, parse_json, read_bytes, strict_hooks, to_json
+from attngeom.limits.memory import CHARACTERS_READ
+from attngeom.limits.sizes import JSON_BYTES
 
-CHUNK = 2**19
-"""Characters that are read at a time."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 Collector = Callable[[Iterator[list[Any]]], Any]
@@ -56,7 +48,7 @@ class LongArray(Sequence[Any]):
 
 
 def read_long_json(
-    path: str | Path, collectors: Mapping[str, Collector], largest: int = MAX_JSON_BYTES, report: Report | None = None
+    path: str | Path, collectors: Mapping[str, Collector], largest: int = JSON_BYTES, report: Report | None = None
 ) -> Any:
     """The value of a JSON file; arrays under the keys of ``collectors`` are collected, not held as lists.
 
@@ -92,7 +84,7 @@ class _Reader:
     def more(self) -> None:
         """Forget what was read and append as much as is left, at least a chunk."""
         rest = self.text[self.place :]
-        chunk = self.stream.read(max(CHUNK, len(rest)))
+        chunk = self.stream.read(max(CHARACTERS_READ, len(rest)))
         self.text, self.place = rest + chunk, 0
         if self.report is not None:
             self.report(self.stream.buffer.tell() // 10**6, self.megabytes)

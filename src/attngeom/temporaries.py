@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
+from attngeom.limits.seconds import ABANDONED_SECONDS
+
 try:
     import fcntl
 except ImportError:  # not a POSIX system: names alone tell who is alive
     fcntl = None  # type: ignore[assignment]
 
 PATTERN = re.compile(r"\.attngeom-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}\.tmp")
-OLD_SECONDS = 86400.0
-"""After a day without change, a temporary of another machine that nobody holds is abandoned."""
 _looked: set[Path] = set()
 """Folders in which this process has looked for abandoned temporaries."""
 
@@ -68,7 +68,7 @@ def _is_abandoned(path: Path) -> bool:
     if host == _host():
         if is_running(int(pid), int(start)):
             return False
-    elif time.time() - status.st_mtime < OLD_SECONDS:
+    elif time.time() - status.st_mtime < ABANDONED_SECONDS:
         return False
     descriptor = hold(path)
     if descriptor is None:

@@ -7,10 +7,11 @@ from attngeom.canonical import least_norm as least_norm_module
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.form import canonical_form
 from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient, transported_gradient
-from attngeom.canonical.least_norm import PATIENCE, least_norm
+from attngeom.canonical.least_norm import least_norm
 from attngeom.canonical.restore import restore
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
+from attngeom.limits.trials import NORM_PATIENCE
 from attngeom.network import Architecture, Weights, forward, random_symmetry, random_weights
 from attngeom.network.symmetry import infinitesimal_action
 
@@ -130,5 +131,5 @@ def test_sweeps_that_rounding_keeps_from_settling_end_early(monkeypatch):
 
     monkeypatch.setattr(least_norm_module, "_imbalance", never)
     found = least_norm(random_weights(Architecture((2, 2), 1), RR, 0))
-    factors = sweeps // (PATIENCE + 2)
-    assert found.imbalance == 1e-3 and sweeps == factors * (PATIENCE + 2) and factors < 5
+    factors = sweeps // (NORM_PATIENCE + 2)
+    assert found.imbalance == 1e-3 and sweeps == factors * (NORM_PATIENCE + 2) and factors < 5

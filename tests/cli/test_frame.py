@@ -87,7 +87,7 @@ def test_a_crash_is_no_verdict(error, monkeypatch, capfd):
 
 def test_messages_are_cut(monkeypatch, capfd):
     assert app.run(["compare", "x" * 5000, "y"]) == 2
-    assert len(capfd.readouterr().err) <= app.LONGEST_MESSAGE + 1
+    assert len(capfd.readouterr().err) <= app.MESSAGE_CHARACTERS + 1
 
 
 def test_interrupt_says_so(monkeypatch, capfd):
@@ -267,7 +267,7 @@ class TestTargets:
 def test_absurd_numbers_are_one_line(arguments, capfd):
     assert app.run(arguments) == 2
     message = capfd.readouterr().err
-    assert message.count("\n") == 1 and len(message) <= app.LONGEST_MESSAGE + 1
+    assert message.count("\n") == 1 and len(message) <= app.MESSAGE_CHARACTERS + 1
 
 
 @pytest.mark.parametrize(

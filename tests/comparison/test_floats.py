@@ -5,9 +5,10 @@ import pytest
 
 from attngeom.canonical.least_norm import least_norm, rough_gauge
 from attngeom.comparison import compare
-from attngeom.comparison.float_matching import ROUNDING, FloatMatch, GaugedWeights, match_points, relative_distance
+from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, match_points, relative_distance
 from attngeom.comparison.float_refinement import Equations, refine
 from attngeom.exact import RR
+from attngeom.limits.rounding import MATCH_EXACT
 from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.algebra import retraction
@@ -25,7 +26,7 @@ ARCHITECTURES = [
 
 
 def match_floats(first, second):
-    return match_points(GaugedWeights(first), GaugedWeights(second), ROUNDING)
+    return match_points(GaugedWeights(first), GaugedWeights(second), MATCH_EXACT)
 
 
 def noisy(weights, noise, seed):

@@ -85,9 +85,9 @@ def test_every_method_has_a_certificate(method: str) -> None:
 
 
 def test_large_proofs_by_elimination_get_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "INSTANT", 5)
+    monkeypatch.setattr(certificate, "DIMENSION_PROVEN_ANYWAY", 5)
     assert verdict(make(Architecture((2, 2), 2, 2), "schur")).standing == "probabilistic"
-    monkeypatch.setattr(certificate, "MAX_DIMENSION", 5)
+    monkeypatch.setattr(certificate, "RECHECKED_DIMENSION", 5)
     assert verdict(make(Architecture((2, 2), 2, 2), "minor")).standing == "probabilistic"
 
 

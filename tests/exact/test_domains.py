@@ -160,7 +160,7 @@ def test_products_mod_p_equal_python_integers(p, rows, inner, columns, seed):
     expected = (a.astype(object) @ b.astype(object)) % p if rows and columns else np.zeros((rows, columns))
     assert np.array_equal(matmul_mod(a, b, p), expected.astype(np.int64))
     # The same in BLAS, however small.
-    with mock.patch("attngeom.exact.residues.SMALL", -1):
+    with mock.patch("attngeom.exact.residues.SMALL_PRODUCT", -1):
         assert np.array_equal(matmul_mod(a, b, p), expected.astype(np.int64))
 
 

@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from attngeom.cli import explore as command
-from attngeom.explore.guard import MAX_ADDRESS, MAX_FORM
 from attngeom.explore.server import Explorer
-from attngeom.explore.shelf import MAX_DROPPED, MAX_UPLOAD, Shelf
+from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import VIEWS
+from attngeom.limits.sizes import ADDRESS_CHARACTERS, DROPPED_BYTES, FORM_BYTES, UPLOAD_BYTES
 from tests.effort import spread
 from tests.explore.asking import ask, request, root_of, send
 
@@ -51,9 +51,9 @@ def replies(received):
 
 
 REFUSED = [
-    ("x" * (MAX_ADDRESS + 10), {}),
+    ("x" * (ADDRESS_CHARACTERS + 10), {}),
     ("x" * 70000, {}),
-    ("dimension?widths=" + "3," * MAX_ADDRESS, {}),
+    ("dimension?widths=" + "3," * ADDRESS_CHARACTERS, {}),
     ("", {"Host": "evil.example"}),
     ("", {"Host": "evil.example", "Connection": "keep-alive"}),
     ("", {"Host": "127.0.0.1:1"}),
@@ -65,8 +65,8 @@ REFUSED = [
     ("layer/answer", {"Content_Length": "-1"}),
     ("layer/answer", {"Content_Length": "+3"}),
     ("layer/answer", {"Content_Length": "3, 4"}),
-    ("layer/answer", {"Content_Length": str(MAX_FORM + 1)}),
-    ("upload?name=a", {"Content_Length": str(MAX_UPLOAD + 1)}),
+    ("layer/answer", {"Content_Length": str(FORM_BYTES + 1)}),
+    ("upload?name=a", {"Content_Length": str(UPLOAD_BYTES + 1)}),
     ("upload?name=a", {"Content_Length": "9" * 30}),
     ("upload?name=a", {"Content_Length": "9" * 5000}),
     ("layer/answer", {"Transfer_Encoding": "chunked"}),
@@ -159,12 +159,12 @@ def test_dropped_files_are_bounded(monkeypatch):
         with ThreadPoolExecutor() as thread:
             return thread.submit(asyncio.run, shelf.drop(name, chunks(size))).result()
 
-    monkeypatch.setattr("attngeom.explore.shelf.MAX_DROPPED", 100)
+    monkeypatch.setattr("attngeom.explore.shelf.DROPPED_BYTES", 100)
     shelf = Shelf()
     items = [drop(f"{k}.json", 40) for k in range(5)]
     assert [item.key for item in shelf.entries.values()] == [item.key for item in items[-2:]]
-    assert len(list(shelf.folder.iterdir())) == 2 and MAX_DROPPED >= MAX_UPLOAD
-    monkeypatch.setattr("attngeom.explore.shelf.MAX_UPLOAD", 50)
+    assert len(list(shelf.folder.iterdir())) == 2 and DROPPED_BYTES >= UPLOAD_BYTES
+    monkeypatch.setattr("attngeom.explore.shelf.UPLOAD_BYTES", 50)
     with pytest.raises(Exception, match="more than 50 bytes"):
         drop("large.json", 51)
     assert len(list(shelf.folder.iterdir())) == 2

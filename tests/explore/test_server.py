@@ -14,11 +14,12 @@ from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.exact import QQ
 from attngeom.explore.controls import Control, opening_texts, read_state, read_texts, write_query
-from attngeom.explore.jobs import MOST_AT_ONCE, Job
+from attngeom.explore.jobs import Job
 from attngeom.explore.pages import render
 from attngeom.explore.server import Explorer
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import VIEWS, find_view
+from attngeom.limits.memory import JOBS_AT_ONCE
 from tests.explore.asking import ask, root_of
 from tests.explore.conftest import INPUTS
 
@@ -127,7 +128,7 @@ def start(server, query):
 
 
 def test_jobs_are_cancelled_limited_and_end_by_themselves(server):
-    keys = [start(server, SLOW) for _ in range(MOST_AT_ONCE)]
+    keys = [start(server, SLOW) for _ in range(JOBS_AT_ONCE)]
     reply, content = ask(server, "POST", "dimension/job/prove", body=SLOW.encode())
     assert reply.status == 400 and "are running" in content
     jobs = [server.jobs.find(key) for key in keys]

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from attngeom.limits.shown import MESSAGE_CHARACTERS
 from tests.fuzz.targets import INPUTS, NUMBER, TARGETS, Target
 
 SECONDS = 10.0
@@ -88,7 +89,7 @@ class Outcome:
 
 def run_trial(trial: Trial) -> tuple[int, str | None, float]:
     """Exit code, what is wrong with the run (None: nothing), and its seconds."""
-    from attngeom.cli.app import EXIT_INTERNAL, LONGEST_MESSAGE, run
+    from attngeom.cli.app import EXIT_INTERNAL, run
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -103,7 +104,7 @@ def run_trial(trial: Trial) -> tuple[int, str | None, float]:
         wrong = None
         if code not in (0, 1, 2, 3):
             wrong = f"exit code {code}: {message.strip()[:300]}" if code == EXIT_INTERNAL else f"exit code {code}"
-        elif code == 2 and (message.count("\n") != 1 or len(message) > LONGEST_MESSAGE + 1):
+        elif code == 2 and (message.count("\n") != 1 or len(message) > MESSAGE_CHARACTERS + 1):
             wrong = f"not one line: {message[:300]!r}"
         elif code != 2 and _bad_json(out.getvalue()):
             wrong = f"no strict JSON: {out.getvalue()[:100]!r}"

@@ -19,6 +19,6 @@ def test_large_layers_are_fitted_without_matrices(noise, monkeypatch):
     given = replace(given, cross=given.cross + noise * rng.standard_normal(given.cross.shape))
     given = scale_to_one(given)[0]
     dense = nearest_layer(given, 2, starts=1)
-    monkeypatch.setattr(nearest, "MAX_DENSE", 0)
+    monkeypatch.setattr(nearest, "NEAREST_JACOBIAN", 0)
     assert nearest_layer(given, 2, starts=1).distance == pytest.approx(dense.distance, rel=1e-6, abs=1e-12)
     assert (dense.distance < 1e-12) == (noise == 0)

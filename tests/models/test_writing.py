@@ -80,7 +80,7 @@ def test_doubles_stay_doubles(tmp_path: Path) -> None:
 
 
 def test_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SHARD", 1000)
+    monkeypatch.setattr(module, "SHARD_BYTES", 1000)
     write_model(teleport(reference("llama"), 1), tmp_path / "moved")
     assert len(list((tmp_path / "moved").glob("model-*.safetensors"))) == 3
     assert compare(reference("llama"), open_model(tmp_path / "moved")).same_function is True

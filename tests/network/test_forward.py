@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
+from attngeom.limits.memory import MASKED_CHUNK
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.network.attention import Attention, Lightning
-from attngeom.network.attention.lightning import CAUSAL_CHUNK, choose_order
+from attngeom.network.attention.lightning import choose_order
 from attngeom.network.virtual import forward_recursion, forward_virtual, forward_word, word
 from tests.effort import examples
 from tests.network.definition import forward_definition
@@ -71,7 +72,7 @@ def test_causal_softmax_sees_only_earlier_tokens():
 
 def test_causal_linear_form_crosses_chunks_exactly():
     field = GF(WORD_PRIME)
-    q, k, v = (field.random((2 * CAUSAL_CHUNK + 7, 2), np.random.default_rng(seed)) for seed in range(3))
+    q, k, v = (field.random((2 * MASKED_CHUNK + 7, 2), np.random.default_rng(seed)) for seed in range(3))
     rule = Lightning(causal=True)
     assert field.equal(rule.mix_linear(q, k, v, field), Attention.mix(rule, q, k, v, field))
 

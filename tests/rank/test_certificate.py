@@ -110,7 +110,7 @@ def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
         return drawn(name, label, shape, p) * (not label.startswith("x0.3/"))
 
     monkeypatch.setattr(reading, "residues", with_a_zero)
-    monkeypatch.setattr(networks, "ROOT_TRIES", 50)
+    monkeypatch.setattr(networks, "SIGN_SAMPLES", 50)
     assert interpreter.values((3,))[3][1]
     assert not networks._signs_are_free(interpreter)
 

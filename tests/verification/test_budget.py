@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from attngeom.cli.app import run
+from attngeom.limits.recheck import CERTIFICATE_BYTES
 from attngeom.verification import Certificate, verify
-from attngeom.verification.budget import MAX_BYTES
 
 SMALL = {"widths": [1, 1], "attention": [1], "tokens": 2, "kind": "softmax", "heads": 1, "value_width": None}
 LOWER = {"prime": 8388593, "seed": 0, "tokens": 2, "samples": 2, "support": [[1, 1, 1, None]]}
@@ -119,7 +119,7 @@ def test_the_command_says_undecided_with_exit_code_3(tmp_path: Path, capfd: pyte
 def test_a_file_that_is_too_large_is_undecided(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as stream:
-        stream.truncate(MAX_BYTES + 1)
+        stream.truncate(CERTIFICATE_BYTES + 1)
     assert verify(path).valid is None
 
 

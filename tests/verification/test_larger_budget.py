@@ -22,7 +22,7 @@ def test_a_certificate_beyond_the_budget_is_undecided_and_says_what_allows_it(mo
 def test_a_larger_budget_is_enough(monkeypatch):
     from attngeom.verification import jets
 
-    monkeypatch.setattr(jets, "MAX_JACOBIAN", 100)
+    monkeypatch.setattr(jets, "JACOBIAN_PRODUCTS", 100)
     found = verify(CERTIFICATE)
     assert found.valid is None
     needed = int(found.reason.split("--budget ")[1].split()[0])

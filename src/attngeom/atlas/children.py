@@ -16,12 +16,9 @@ from typing import Any
 
 from attngeom import processes
 from attngeom.atlas.records import Task
-from attngeom.atlas.worker import MAX_DETAIL
 from attngeom.errors import InputError
-
-START_SECONDS = 120.0
-"""What a child may need to start and import; it does not count against a budget."""
-
+from attngeom.limits.seconds import CHILD_START_SECONDS
+from attngeom.limits.shown import FAILURE_CHARACTERS
 
 WORKER = "attngeom.atlas.worker"
 
@@ -52,7 +49,7 @@ class TaskChild(processes.Child):
         question = Task.from_line(line).question
         if question not in self._loaded:
             # Starting and importing are not the task's fault: they have their own, generous limit.
-            if not self.send({"load": question}) or not self.read_line(START_SECONDS):
+            if not self.send({"load": question}) or not self.read_line(CHILD_START_SECONDS):
                 self.kill()
                 return {**self._death(0.0), "reason": "lost"}
             self._loaded.add(question)
@@ -78,14 +75,14 @@ class TaskChild(processes.Child):
         if code == -signal.SIGXCPU:
             return _failed("time", "ended by the kernel's limit of CPU time", elapsed)
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        said = self.last_words(MAX_DETAIL)
+        said = self.last_words(FAILURE_CHARACTERS)
         detail = f"process ended with {name}" + (f": {said}" if said else "")
         return _failed("crash", detail, elapsed)
 
 
 def _failed(reason: str, detail: str, elapsed: float) -> dict[str, Any]:
     """The outcome of a task whose process cannot report: all we know of its CPU time is the wall time."""
-    return {"reason": reason, "detail": detail[:MAX_DETAIL], "cpu_seconds": elapsed, "seconds": elapsed}
+    return {"reason": reason, "detail": detail[:FAILURE_CHARACTERS], "cpu_seconds": elapsed, "seconds": elapsed}
 
 
 class Stopped(Exception):

@@ -25,11 +25,10 @@ from attngeom.equations.ideal.completeness import (
 )
 from attngeom.equations.ideal.ledger import ledger
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.work import FAMILY_MEMBERS_TRIED
 from attngeom.network import Architecture
 
 KEYS: Mapping[str, Any] = {"d": 2, "a": "all", "targets": "d", "max_degree": 4}
-MEMBERS = 48
-"""Members of each family that are looked at: a family is a few modules, and a few members show which."""
 
 
 class Completeness(Question):
@@ -61,7 +60,7 @@ class Completeness(Question):
         d, (a,) = task.architecture["widths"][0], task.architecture["attention"]
         model = Variety(d, a, targets=task.parameters["targets"])
         summary = implicitize(model, task.parameters["max_degree"], seed=task.seed)
-        rows = ledger(model, summary, MEMBERS)
+        rows = ledger(model, summary, FAMILY_MEMBERS_TRIED)
         answer = {
             "minimal_generators": {str(row.degree): row.minimal_generators for row in rows},
             "from_paper": {str(row.degree): row.from_paper for row in rows},

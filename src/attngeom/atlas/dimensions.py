@@ -18,13 +18,11 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.answer import Dimension, stated_dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import InputError
+from attngeom.limits.sizes import MAX_LAYERS
+from attngeom.limits.work import EXACT_COUNT
 from attngeom.network import Architecture
-from attngeom.network.architecture import MAX_LAYERS
 from attngeom.network.attention import RULES
 from attngeom.version import __version__
-
-MANY = 10**18
-"""Beyond this no count needs to be exact."""
 
 KEYS: Mapping[str, Any] = {
     "layers": 1,
@@ -74,7 +72,7 @@ class Ranges:
             power = min(count, MAX_LAYERS)
             plain = len(self.widths) * sum(choices) ** power
             total += rest * ((len(self.variants[3]) - skips) * plain + skips * sum(c**power for c in choices))
-            if total > MANY:
+            if total > EXACT_COUNT:
                 break
         return total
 

@@ -12,9 +12,8 @@ from typing import Any
 from attngeom.atlas.children import Crew
 from attngeom.atlas.identity import CodeIdentity, identify_code, read_identity
 from attngeom.errors import InputError
-
-MAX_WORKERS = 1024
-CONNECT_SECONDS = 30
+from attngeom.limits.seconds import CONNECT_SECONDS
+from attngeom.limits.sizes import CLUSTER_WORKERS
 
 
 @contextmanager
@@ -24,8 +23,8 @@ def local_executor(workers: int) -> Iterator[tuple[Executor, Callable[[], int]]]
     The threads only wait: each keeps one child process and kills it when a task exceeds its budget. On the way out,
     also after an interrupt, all children are killed.
     """
-    if not 1 <= workers <= MAX_WORKERS:
-        raise InputError(f"{workers} workers given; 1 to {MAX_WORKERS} are possible")
+    if not 1 <= workers <= CLUSTER_WORKERS:
+        raise InputError(f"{workers} workers given; 1 to {CLUSTER_WORKERS} are possible")
     crew = Crew()
     executor = ThreadPoolExecutor(workers, thread_name_prefix="atlas", initializer=crew.join)
     try:

@@ -15,10 +15,9 @@ from attngeom.atlas.summary import kind_name
 from attngeom.drawing import Picture
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
+from attngeom.limits.shown import CURVE_GAP
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
-GAP = 0.05
-"""Curves that end nearer than this share a name."""
 Shares = Mapping[str, list[float]]
 Curves = Mapping[tuple[int, int], dict[int, float]]
 
@@ -107,7 +106,7 @@ def _label_ends(axes: Axes, ends: list[tuple[float, int, int]]) -> None:
     """Write a beside the end of each curve; curves that end together share a name."""
     groups: list[tuple[float, int, list[int]]] = []
     for share, degree, a in sorted(ends):
-        if groups and share - groups[-1][0] < GAP:
+        if groups and share - groups[-1][0] < CURVE_GAP:
             groups[-1][2].append(a)
         else:
             groups.append((share, degree, [a]))

@@ -23,14 +23,9 @@ from attngeom.equations.ideal.records import make_module
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.partitions import Weight, kostka, module_dimension, pad
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.sizes import IDEAL_TARGETS
+from attngeom.limits.work import COUNTED_TASKS, DEGREE_MONOMIALS, LISTED_WEIGHTS
 from attngeom.network import Architecture
-
-MAX_WEIGHTS = 60_000
-"""Bound on the dimension of S^{2n}(C^d); at this size the weights of a degree are listed in half a minute."""
-MAX_MONOMIALS = 10**12
-MAX_TARGETS = 1000
-MANY = 10**7
-"""Beyond this number of tasks counting ends."""
 
 # Embedding widths, attention widths ("all": 1..d), target directions ("d": as many as d), output rows, degrees, and
 # "cross" (t ≥ 2) or "single" (t = 1) coordinates.
@@ -129,13 +124,13 @@ def _weights(d: int, targets: int, degree: int) -> tuple[Weight, ...]:
 def check_listable(model: Mapping[str, int], degree: int, coordinates: str) -> None:
     """Refuse a degree whose weights or monomials could not even be listed."""
     d, rows = model["d"], model["rows"]
-    if model["targets"] > MAX_TARGETS:
-        raise SizeError(f"{str(model['targets'])[:20]} targets of an ideal given; at most {MAX_TARGETS:,} are listed")
+    if model["targets"] > IDEAL_TARGETS:
+        raise SizeError(f"{str(model['targets'])[:20]} targets of an ideal given; at most {IDEAL_TARGETS:,} are listed")
     if _is_cut(rows, coordinates):
         # The highest weights of R_n occur among the monomials of degree 2n in d variables.
-        if degree > MAX_WEIGHTS or comb(d + 2 * degree - 1, min(2 * degree, d - 1)) > MAX_WEIGHTS:
+        if degree > LISTED_WEIGHTS or comb(d + 2 * degree - 1, min(2 * degree, d - 1)) > LISTED_WEIGHTS:
             raise SizeError(f"degree {degree} of an ideal with d = {d} given; its weights are too many to list")
-    elif degree > MAX_WEIGHTS or _monomials(d, rows, degree, coordinates) > MAX_MONOMIALS:
+    elif degree > LISTED_WEIGHTS or _monomials(d, rows, degree, coordinates) > DEGREE_MONOMIALS:
         raise SizeError(f"degree {degree} of an ideal with d = {d}, rows = {rows} given; it has too many monomials")
 
 
@@ -162,7 +157,7 @@ class IdealWeight(Question):
                 check_listable(model, degree, coordinates)
                 if _is_cut(model["rows"], coordinates):
                     tasks += comb(model["d"] + 2 * degree - 1, min(2 * degree, model["d"] - 1))
-                if tasks > MANY:
+                if tasks > COUNTED_TASKS:
                     return tasks
         return tasks
 
@@ -210,7 +205,7 @@ class Ideal(Question):
 
     def size(self, table: Mapping[str, Any]) -> int:
         models = _count_models(table)
-        return len(_degrees(table)) * models + (IdealWeight().size(table) if models < MANY else 0)
+        return len(_degrees(table)) * models + (IdealWeight().size(table) if models < COUNTED_TASKS else 0)
 
     def cost(self, task: Task) -> float:
         (d, rows), degree = task.architecture["widths"], task.parameters["degree"]

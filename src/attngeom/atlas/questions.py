@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.errors import InputError, SizeError
+from attngeom.limits.sizes import SWEEP_RANGE, SWEEP_VALUE
 
 BUILT_IN = {
     "dimension": "attngeom.atlas.dimensions",
@@ -25,10 +26,6 @@ BUILT_IN = {
 }
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"
-MAX_VALUES = 10**5
-"""Values of one range of a sweep."""
-LARGEST = 10**9
-"""No size in a table is larger."""
 
 
 class Question(ABC):
@@ -159,14 +156,14 @@ def integers(value: Any, name: str) -> list[int]:
     """
     if isinstance(value, Mapping) and set(value) == {"from", "to"}:
         first, last = integers([value["from"], value["to"]], name)
-        if last - first >= MAX_VALUES:
-            raise SizeError(f"{name} from {first} to {str(last)[:20]} given; at most {MAX_VALUES:,} values are swept")
+        if last - first >= SWEEP_RANGE:
+            raise SizeError(f"{name} from {first} to {str(last)[:20]} given; at most {SWEEP_RANGE:,} values are swept")
         value = list(range(first, last + 1))
     values = value if isinstance(value, list) else [value]
     if not values or any(isinstance(x, bool) or not isinstance(x, int) or x < 1 for x in values):
         raise InputError(
             f"{name} = {str(value)[:40]} given; a positive integer, a list of them or {{from = 1, to = 6}} is required"
         )
-    if max(values) > LARGEST:
-        raise SizeError(f"{name} = {str(max(values))[:20]} given; sizes of at most {LARGEST:,} are required")
+    if max(values) > SWEEP_VALUE:
+        raise SizeError(f"{name} = {str(max(values))[:20]} given; sizes of at most {SWEEP_VALUE:,} are required")
     return values

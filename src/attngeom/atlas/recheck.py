@@ -21,15 +21,13 @@ from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Fact, Task
 from attngeom.atlas.store import FactStore
 from attngeom.errors import AttnGeomError, InputError, SizeError
+from attngeom.limits.memory import FACTS_READ, FACTS_RECHECKED, RECOMPUTE_MEGABYTES
+from attngeom.limits.seconds import RECOMPUTE_SECONDS
 from attngeom.network.architecture import Architecture
 from attngeom.processes import run_apart
 from attngeom.results import Result, Standing, draw_entropy
 from attngeom.verification import verify
 
-CHUNK, BATCH = 500, 16
-RECOMPUTE_SECONDS = 30.0
-"""For facts without certificate, which are computed again from another seed, the cheapest first."""
-RECOMPUTE_MEGABYTES = 4000
 LOST = ("time", "memory", "crash", "lost")
 """Why a fact that is computed again may have no answer without being wrong."""
 Finding = tuple[str, str]
@@ -262,8 +260,10 @@ def _check_sum(store: FactStore, fact: Fact, parts: tuple[Task, ...], ledger: _L
 
 def _check_certificates(store: FactStore, tasks: list[Task], workers: int) -> Iterator[tuple[Fact, Finding]]:
     """Each fact with what its certificate is found to be, in any order."""
-    facts = (fact for start in range(0, len(tasks), CHUNK) for fact in store.get(tasks[start : start + CHUNK]))
-    batches = iter(lambda: list(islice(facts, BATCH)), [])
+    facts = (
+        fact for start in range(0, len(tasks), FACTS_READ) for fact in store.get(tasks[start : start + FACTS_READ])
+    )
+    batches = iter(lambda: list(islice(facts, FACTS_RECHECKED)), [])
     yield from chain.from_iterable(
         map(_check_batch, batches) if workers == 1 else run_apart(_check_batch, batches, workers)
     )
@@ -332,7 +332,7 @@ def _compute_again(
     with local_executor(workers) as (executor, _):
         # One seed for all of them: neighbours share work, as in a sweep.
         for each, is_asked in ((tasks, False), (asked, True)):
-            batches = [each[start : start + BATCH] for start in range(0, len(each), BATCH)]
+            batches = [each[start : start + FACTS_RECHECKED] for start in range(0, len(each), FACTS_RECHECKED)]
             limits = Budget(None if is_asked else max(seconds, 1.0), RECOMPUTE_MEGABYTES)
             lines = ([replace(task, seed=_other(seed, task)).to_line() for task in batch] for batch in batches)
             futures = [executor.submit(run_batch, batch, limits.seconds, limits.megabytes) for batch in lines]

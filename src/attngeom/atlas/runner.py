@@ -19,18 +19,9 @@ from attngeom.atlas.records import Answer, Fact, Task, TaskFailure
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.sweep import Pending, Sweep, make_plan
 from attngeom.errors import AttnGeomError
-
-BATCH_SECONDS = 0.25
-"""Seconds that a batch is cut to: long against the cost of sending it, short against what a crash would lose."""
-SECONDS_PER_WORKER = 0.01
-"""With many workers batches grow, so that the coordinator and a scheduler see at most a hundred of them per second."""
-MAX_BATCH = 5000
-MAX_LOST = 10
-"""Batches lost in a row after which something must be wrong with all workers: going on would only record failures."""
-POLL_SECONDS = 5.0
-"""How often workers are counted again while nothing is finished: new ones may have come."""
-PER_WORKER = 3
-"""Batches in flight for each worker: one runs, the others wait, so that no worker is idle while results are stored."""
+from attngeom.limits.memory import BATCH_TASKS, BATCHES_IN_FLIGHT
+from attngeom.limits.seconds import BATCH_SECONDS, POLL_SECONDS, WORKER_SECONDS
+from attngeom.limits.trials import LOST_BATCHES
 
 
 @dataclass(frozen=True)
@@ -79,8 +70,8 @@ class _Queue:
         """The next batch: tasks that take about BATCH_SECONDS together, longer with many workers; no group is split."""
         batch: list[Pending] = []
         seconds = 0.0
-        wanted = max(BATCH_SECONDS, SECONDS_PER_WORKER * workers)
-        for item in self._pending[self._next : self._next + MAX_BATCH]:
+        wanted = max(BATCH_SECONDS, WORKER_SECONDS * workers)
+        for item in self._pending[self._next : self._next + BATCH_TASKS]:
             is_free = not batch or (item.group is not None and item.group == batch[-1].group)
             if not is_free and seconds >= wanted:
                 break
@@ -134,7 +125,7 @@ def run_sweep(
     try:
         while True:
             available = max(1, workers())
-            while len(flying) < PER_WORKER * available and (batch := queue.take(available)):
+            while len(flying) < BATCHES_IN_FLIGHT * available and (batch := queue.take(available)):
                 lines = [item.line for item in batch]
                 flying[executor.submit(run_batch, lines, limits.seconds, limits.megabytes)] = batch
             if not flying:
@@ -145,7 +136,7 @@ def run_sweep(
                 queue.learn(batch, outcomes)
                 report = _store_batch(store, batch, outcomes, report)
                 lost = lost + 1 if all(outcome.get("reason") == "lost" for outcome in outcomes) else 0
-                if lost >= MAX_LOST:
+                if lost >= LOST_BATCHES:
                     raise WorkersLost(
                         f"{lost} batches in a row were lost ({outcomes[0]['detail'][:200]}); what was stored is kept:"
                         " repair the workers and run again with --retry-failed"

@@ -19,11 +19,12 @@ from typing import Literal
 from attngeom.atlas.records import Fact, Task, TaskFailure
 from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure
 from attngeom.errors import FormatError, InputError
+from attngeom.limits.memory import FACTS_MERGED, FACTS_READ
+from attngeom.limits.seconds import STORE_BUSY_SECONDS
 
 APPLICATION_ID = 0x61746C73
 """Written into the header of the file: a database of another program is recognised before anything is touched."""
 SCHEMA_VERSION = 1
-BUSY_SECONDS = 120.0
 SCHEMA = """
 CREATE TABLE facts (
   key TEXT PRIMARY KEY NOT NULL, question TEXT NOT NULL, architecture TEXT NOT NULL, parameters TEXT NOT NULL,
@@ -36,8 +37,6 @@ CREATE TABLE failures (
   version TEXT NOT NULL, cpu_seconds REAL NOT NULL);
 """
 """A store with other tables is refused, so ``*`` means these columns in this order."""
-CHUNK = 500
-MERGE_CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class FactStore:
     def _open(self, options: str, read_only: bool) -> None:
         with self._translated():
             self._database = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+                f"{self.path.resolve().as_uri()}?{options}", uri=True, timeout=STORE_BUSY_SECONDS, isolation_level=None
             )
         try:
             with self._translated():
@@ -128,7 +127,7 @@ class FactStore:
     def merge(self, other: FactStore) -> Iterator[Added]:
         """Add the facts and failures of another store, a thousand in each transaction."""
         facts = other.facts()
-        while chunk := list(islice(facts, MERGE_CHUNK)):
+        while chunk := list(islice(facts, FACTS_MERGED)):
             yield self.add(chunk)
         yield self.add(failures=other.failures())
 
@@ -150,8 +149,8 @@ class FactStore:
         wanted = list(keys)
         found: set[str] = set()
         with self._translated():
-            for start in range(0, len(wanted), CHUNK):
-                part = wanted[start : start + CHUNK]
+            for start in range(0, len(wanted), FACTS_READ):
+                part = wanted[start : start + FACTS_READ]
                 marks = ",".join("?" * len(part))
                 found |= {k for (k,) in self._database.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", part)}
         return found
@@ -241,7 +240,7 @@ class FactStore:
 
     def _choose_log(self) -> str:
         """Ask for a write-ahead log. SQLite does not wait for a process that is making the tables: we do."""
-        ends = time.monotonic() + BUSY_SECONDS
+        ends = time.monotonic() + STORE_BUSY_SECONDS
         while True:
             try:
                 return str(self._database.execute("PRAGMA journal_mode = WAL").fetchone()[0])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attngeom.atlas.records import Fact
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import markdown_table
+from attngeom.limits.shown import TABLE_BARS, TABLE_ROWS_DRAWN
 from attngeom.results import CELL
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -19,9 +20,6 @@ Table = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
-
-MAX_BARS, MAX_DRAWN = 4, 12
-"""Columns and rows of a table that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class SummaryTable:
         """The columns of numbers as bars, one group for each row, named by what tells it from the others."""
         from attngeom.drawing import draw_stacks
 
-        drawn = list(zip(*self.rows[:MAX_DRAWN]))
+        drawn = list(zip(*self.rows[:TABLE_ROWS_DRAWN]))
         words = [k for k in range(self.labels) if len(set(drawn[k])) > 1] or [0]
         common = [f"{self.columns[k]} {drawn[k][0]}" for k in range(self.labels) if k not in words]
         names = [", ".join(map(str, parts)) for parts in zip(*(drawn[k] for k in words))]
@@ -74,7 +72,7 @@ class SummaryTable:
             if any(isinstance(cell, int) for cell in column)
         }
         label = ", ".join(self.columns[k] for k in words) + (f" ({', '.join(common)})" if common else "")
-        return draw_stacks(self.title, label, dict(islice(stacks.items(), MAX_BARS)), scale="log")
+        return draw_stacks(self.title, label, dict(islice(stacks.items(), TABLE_BARS)), scale="log")
 
 
 def _cell(value: object) -> object:

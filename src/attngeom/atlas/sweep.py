@@ -18,11 +18,8 @@ from attngeom.atlas.records import Task, sha256
 from attngeom.atlas.store import FactStore
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.files import read_bytes
-
-MAX_SWEEP_BYTES = 2**20
-CHUNK = 2000
-MAX_TASKS = 5_000_000
-"""Tasks of one sweep; a plan keeps a line for each in memory."""
+from attngeom.limits.memory import TASKS_PLANNED
+from attngeom.limits.sizes import SWEEP_BYTES, SWEEP_TASKS
 
 
 @dataclass(frozen=True)
@@ -101,8 +98,10 @@ def parse_sweep(text: str, name: str = "sweep") -> Sweep:
     size = 0
     for question, table in tables:
         size += get_question(question).size(table)
-        if size > MAX_TASKS:
-            raise SizeError(f"{name}: about {_shorten(size)} tasks asked for; at most {MAX_TASKS:,} fit into one sweep")
+        if size > SWEEP_TASKS:
+            raise SizeError(
+                f"{name}: about {_shorten(size)} tasks asked for; at most {SWEEP_TASKS:,} fit into one sweep"
+            )
     return Sweep(tuple(tables), seed, Budget(**budget))
 
 
@@ -112,7 +111,7 @@ def _shorten(count: int) -> str:
 
 def read_sweep(path: str | Path) -> Sweep:
     """Read a sweep file; see :func:`parse_sweep`."""
-    data = read_bytes(path, MAX_SWEEP_BYTES)
+    data = read_bytes(path, SWEEP_BYTES)
     try:
         return parse_sweep(data.decode("utf-8"), str(path))
     except UnicodeDecodeError:
@@ -153,7 +152,7 @@ def make_plan(sweep: Sweep, store: FactStore | None = None, retry_failed: bool =
     pending: dict[str, Pending] = {}
     known = failed = 0
     tasks = sweep.tasks()
-    while chunk := list(islice(tasks, CHUNK)):
+    while chunk := list(islice(tasks, TASKS_PLANNED)):
         by_key = {task.key: task for task in chunk}
         stored = store.known_keys(by_key) if store else set()
         failures = store.known_keys(by_key, "failures") if store else set()

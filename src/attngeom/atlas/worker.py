@@ -19,10 +19,9 @@ from attngeom.atlas.identity import identify_code
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.records import Task, canonical_json
 from attngeom.errors import AttnGeomError
+from attngeom.limits.shown import FAILURE_CHARACTERS
 from attngeom.processes import Say, limit_resources, serve_lines
 from attngeom.version import __version__
-
-MAX_DETAIL = 500
 
 
 def address_space() -> int:
@@ -51,7 +50,7 @@ def answer(task: Task) -> dict[str, Any]:
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
-        outcome = {"reason": "error", "detail": detail[:MAX_DETAIL]}
+        outcome = {"reason": "error", "detail": detail[:FAILURE_CHARACTERS]}
     used = {"cpu_seconds": time.thread_time() - start, "seconds": time.monotonic() - wall_start}
     return {**outcome, **used, "version": __version__, "code": identify_code().digest}
 

@@ -14,19 +14,18 @@ from attngeom.canonical.faithful import check_same_function
 from attngeom.canonical.form import CanonicalForm, canonical_form
 from attngeom.canonical.kinds import CanonicalWeights, canonicalize_kind
 from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient
-from attngeom.canonical.least_norm import SETTLED, least_norm
+from attngeom.canonical.least_norm import least_norm
 from attngeom.canonical.restore import GAUGES, Gauge, restore
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
+from attngeom.limits.rounding import CANONICAL_FIXED, NORM_LEAST
 from attngeom.network import Weights, random_symmetry
 from attngeom.results import Result
 
 Objective = Literal["random", "norm", "gradient"]
 OBJECTIVES: tuple[Objective, ...] = ("random", "norm", "gradient")
-FIXED = 1e-8
-"""How far, relative to each tensor, a canonical form of floats may be from its own canonical form."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +121,8 @@ def _is_fixed(weights: Weights, gauge: Gauge) -> bool:
         return False
     pairs = zip((array for _, array in weights.tensors()), (array for _, array in again.tensors()), strict=True)
     return is_clear and all(
-        float(np.abs(one - other).max()) <= FIXED * float(np.abs(one).max(initial=0.0)) for one, other in pairs
+        float(np.abs(one - other).max()) <= CANONICAL_FIXED * float(np.abs(one).max(initial=0.0))
+        for one, other in pairs
     )
 
 
@@ -176,7 +176,7 @@ def teleport(
         least = least_norm(weights)
         moved = least.weights
         reason = "the least norm on the orbit of the symmetry group"
-        if least.imbalance > SETTLED:
+        if least.imbalance > NORM_LEAST:
             reason = f"small, but not least on the orbit: moments of {least.imbalance:.0e} are left"
         elif least.symmetry is None:
             reason = "the least norm in the closure of the orbit, which no point of the orbit attains"

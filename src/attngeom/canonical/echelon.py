@@ -8,11 +8,8 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.rounding import GAUGE_CLOSE_CALL, GAUGE_RANK
 from attngeom.network.balance import choose_pivots
-
-RANK_CUT = 1e-12
-CLOSE = 30.0
-"""A singular value within this factor of the cut is a close call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
         echelon = domain.rref(S)
         return RowGauge(S[:, list(echelon.pivots)], echelon.matrix, echelon.pivots)
     left, values, right = lapack.svd(S, full_matrices=False)
-    cut = max(RANK_CUT * float(values.max(initial=0.0)), noise * float(np.linalg.norm(S)))
+    cut = max(GAUGE_RANK * float(values.max(initial=0.0)), noise * float(np.linalg.norm(S)))
     rank = int(np.sum(values[:max_rank] > cut))
     if rank == 0:
         return RowGauge(S[:, :0], S[:0], ())
@@ -52,5 +49,5 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     span = (left[:, :rank].T @ S) / values[:rank, None]
     rows = lapack.solve(span[:, columns], span)
     rows[:, columns] = np.eye(rank)
-    close = (values > cut / CLOSE) & (values < cut * CLOSE)
+    close = (values > cut / GAUGE_CLOSE_CALL) & (values < cut * GAUGE_CLOSE_CALL)
     return RowGauge(S[:, columns], rows, tuple(columns), is_clear and not bool(close.any()))

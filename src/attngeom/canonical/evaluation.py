@@ -10,18 +10,13 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array, Balls
 from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.limits.rounding import EXTENDED_EXPONENTS, EXTREME_BITS, UNIT_ROUNDOFF
+from attngeom.limits.work import BALL_BITS, EXTREME_BALL_BITS
 from attngeom.network import Head, Weights, forward
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
 
 Extended = np.longdouble
-BALL_BITS, MAX_BALL_BITS = 10**5, 3 * 10**7
-"""The number of weights times the bits of precision up to which balls are used: always, and for extreme weights."""
-EXTREME = 500
-"""Bits beyond which extended precision may lose a path beside a larger one."""
-ROUNDING = 2.0**-53
-LARGEST_SHIFT = 40_000
-"""Beyond the range of extended precision: such a shift gives zero or infinity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +35,7 @@ class ScaledOutputs:
 
     def relative_to(self, exponents: Array) -> Array:
         """The outputs divided by 2^exponents."""
-        shifts = np.clip(self.exponents - exponents, -LARGEST_SHIFT, LARGEST_SHIFT).astype(np.int64)
+        shifts = np.clip(self.exponents - exponents, -EXTENDED_EXPONENTS, EXTENDED_EXPONENTS).astype(np.int64)
         return np.asarray(np.ldexp(self.units, shifts[:, None, None]))
 
 
@@ -54,7 +49,7 @@ def needed_bits(weights: Weights) -> int:
 def evaluate(weights: Weights, units: Array, power: int) -> ScaledOutputs:
     """The outputs at the inputs units · 2^power."""
     bits = needed_bits(weights)
-    if bits * weights.architecture.num_parameters <= (MAX_BALL_BITS if bits > EXTREME else BALL_BITS):
+    if bits * weights.architecture.num_parameters <= (EXTREME_BALL_BITS if bits > EXTREME_BITS else BALL_BITS):
         return _evaluate_balls(weights, units, power, Balls(bits))
     layers = tuple(
         tuple(Head(*(array.astype(Extended) for array in head.tensors.values())) for head in heads)
@@ -84,7 +79,7 @@ def evaluate_floats(weights: Weights, X: Array, errors: np.random.Generator | No
         if errors is not None:
             # Equal tokens have equal rounding errors, and opposite ones opposite ones, or equal ones of their parts.
             even, odd = errors.standard_normal((2, *step.shape[:2], 1))
-            step = step + ROUNDING * _sizes_of_paths(plain, index, Y) * (even + odd * np.sign(step))
+            step = step + UNIT_ROUNDOFF * _sizes_of_paths(plain, index, Y) * (even + odd * np.sign(step))
         if architecture.residual:
             added = added + step
             Y = X + added

@@ -16,24 +16,22 @@ from attngeom.canonical.evaluation import evaluate
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls
 from attngeom.exact.primes import primes_from
+from attngeom.limits.memory import SAMPLE_TOKENS
+from attngeom.limits.rounding import (
+    COLUMNS_APART,
+    FAITHFUL_BITS,
+    FAITHFUL_OUTPUTS,
+    FAITHFUL_SCALE,
+    PERTURBATION,
+    ROW_NEGLIGIBLE,
+    ROW_SWAMPED,
+)
+from attngeom.limits.trials import FAITHFUL_INPUTS, FAITHFUL_PRIMES, TRIED_SIZES
 from attngeom.network import Weights, forward
 from attngeom.network.input_sizes import natural_sizes
 from attngeom.network.programs import is_rational
 
-TOLERANCE = 1e-8
-SCALE_ERROR = 1e-12
-"""Outputs of float weights may move by this, relative to each output row; of degree 3^l by 3^l times the second."""
-NUM_PRIMES = 2
-BALL_BITS = 1024
 SEED = 0
-NUM_INPUTS = 2
-PERTURBATION = 1e-15
-SWAMPED, NEGLIGIBLE = 1e-3, 1e-10
-"""A row that relative errors of 1e-15 in the weights change by so much, beside larger ones, is a rounding error."""
-MAX_SIZES = 8
-MOST_TOKENS = 64
-FAR = 100.0
-"""Columns that differ by more are tried apart."""
 
 
 def check_same_function(before: Weights, after: Weights) -> float:
@@ -43,7 +41,9 @@ def check_same_function(before: Weights, after: Weights) -> float:
         difference = _exact_difference(before, after)
     else:
         difference = _float_difference(before, after) if architecture.is_plain else _largest_change(before, after)
-    tolerance = max(TOLERANCE, SCALE_ERROR * 3.0**architecture.num_layers if architecture.is_homogeneous else 0.0)
+    tolerance = max(
+        FAITHFUL_OUTPUTS, FAITHFUL_SCALE * 3.0**architecture.num_layers if architecture.is_homogeneous else 0.0
+    )
     if not difference <= tolerance:
         raise InputError(
             f"weights whose outputs would change by {difference:.0e} given; nothing is written,"
@@ -61,10 +61,10 @@ def _exact_difference(before: Weights, after: Weights) -> float:
     shape = (architecture.widths[0], max(2, min(architecture.tokens, 3)))
     rng = np.random.default_rng(secrets.randbits(64))
     if not is_rational(architecture):
-        balls = Balls(BALL_BITS)
+        balls = Balls(FAITHFUL_BITS)
         X = balls.convert(QQ.convert(rng.integers(-99, 100, size=shape)) / 64)
         return float(not balls.equal(*(forward(weights.to(balls), X) for weights in (before, after))))
-    for _ in range(NUM_PRIMES):
+    for _ in range(FAITHFUL_PRIMES):
         finite = before.domain.characteristic > 0
         field = before.domain if finite else GF(next(primes_from(secrets.randbits(60) | 2**60)))
         X = field.random(shape, rng)
@@ -76,7 +76,7 @@ def _exact_difference(before: Weights, after: Weights) -> float:
 def _largest_change(before: Weights, after: Weights) -> float:
     """The largest ‖Y − Y'‖ / ‖Y‖ at random inputs of three sizes, for kinds beyond the papers."""
     architecture = before.architecture
-    shape = (NUM_INPUTS, architecture.widths[0], min(architecture.tokens, MOST_TOKENS))
+    shape = (FAITHFUL_INPUTS, architecture.widths[0], min(architecture.tokens, SAMPLE_TOKENS))
     units, worst = np.random.default_rng(SEED).standard_normal(shape), 0.0
     for size in (1.0, 0.125, 8.0):
         with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ def _float_difference(before: Weights, after: Weights) -> float:
     rng = np.random.default_rng(SEED)
     changes = PERTURBATION * rng.standard_normal((2, architecture.num_parameters))
     noisy = [Weights.from_vector(architecture, before.vector() * (1 + change), RR) for change in changes]
-    dense = rng.standard_normal((NUM_INPUTS, architecture.widths[0], max(2, min(architecture.tokens, 3))))
+    dense = rng.standard_normal((FAITHFUL_INPUTS, architecture.widths[0], max(2, min(architecture.tokens, 3))))
     worst, is_seen = 0.0, False
     with np.errstate(all="ignore"):
         inputs = [dense * support[:, None] for support in _supports(before)]
@@ -108,8 +108,8 @@ def _float_difference(before: Weights, after: Weights) -> float:
             Y = old.relative_to(top)
             gaps, sizes = _rows(new.relative_to(top) - Y), np.maximum(_rows(Y), _rows(new.relative_to(top)))
             errors = np.max([_rows(trial.relative_to(top) - Y) for trial in trials], axis=0)
-            noise = (errors >= SWAMPED * sizes) & (sizes <= NEGLIGIBLE * np.max(sizes, axis=1, keepdims=True))
-            allowed = np.where(noise, errors / SWAMPED, 0)
+            noise = (errors >= ROW_SWAMPED * sizes) & (sizes <= ROW_NEGLIGIBLE * np.max(sizes, axis=1, keepdims=True))
+            allowed = np.where(noise, errors / ROW_SWAMPED, 0)
             relative = np.where(gaps <= allowed, 0, gaps / np.where(sizes > 0, sizes, 1))
             worst = max(worst, float(np.max(relative, initial=0.0)))
     return worst if is_seen else np.inf
@@ -124,7 +124,7 @@ def _supports(weights: Weights) -> list[Array]:
     found = [np.ones(len(columns))]
     for size in sorted(set(columns.tolist()), reverse=True):
         rest = np.max(columns[columns < size], initial=0.0)
-        if 0 < rest < size / FAR and len(found) <= MAX_SIZES:
+        if 0 < rest < size / COLUMNS_APART and len(found) <= TRIED_SIZES:
             found.append((columns < size).astype(float))
     return found
 
@@ -138,4 +138,4 @@ def _powers(weights: Weights) -> list[int]:
     if weights.architecture.is_homogeneous:
         return [0]
     chosen = sorted({0, *(int(size) + step for size in natural_sizes(weights, weights) for step in (-2, 2))})
-    return chosen[:: -(-len(chosen) // MAX_SIZES)]
+    return chosen[:: -(-len(chosen) // TRIED_SIZES)]

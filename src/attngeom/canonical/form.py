@@ -19,10 +19,9 @@ from attngeom.canonical.scaled import Scaled, multiply
 from attngeom.canonical.terms import AttentionTerm, Maps, layer_terms, visible_rows
 from attngeom.errors import DomainError, SizeError
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.memory import CANONICAL_BITS
+from attngeom.limits.rounding import FACTOR_KEPT
 from attngeom.network import Architecture, Weights
-
-MAX_BITS = 2**32
-FAITHFUL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +178,7 @@ def _check_size(weights: Weights) -> None:
     if domain.characteristic or not domain.is_exact or not architecture.rule.has_scale or architecture.residual:
         return
     bits = 3.0**architecture.num_layers * max(len(str(x)) for x in weights.vector())
-    if bits * architecture.layers[-1].num_parameters > MAX_BITS:
+    if bits * architecture.layers[-1].num_parameters > CANONICAL_BITS:
         raise SizeError(
             f"{architecture.num_layers} exact layers given; their scale of degree 3^l would fill the memory, use floats"
         )
@@ -243,7 +242,8 @@ def _hidden_layer(
     is_clear = gauge.is_clear and (
         domain.is_exact
         or all(
-            np.linalg.norm(O - gauge.basis @ part) <= FAITHFUL * np.linalg.norm(O) for (_, O), part in zip(kept, parts)
+            np.linalg.norm(O - gauge.basis @ part) <= FACTOR_KEPT * np.linalg.norm(O)
+            for (_, O), part in zip(kept, parts)
         )
     )
     layer = CanonicalLayer(found, gauge.pivots, size_in, len(gauge.pivots))

@@ -13,6 +13,7 @@ from attngeom.dimensions.programs import orbit_bound
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.rounding import CANONICAL_FIXED
 from attngeom.network import Head, Weights
 from attngeom.network.attention import Kind
 from attngeom.network.balance import balanced_factors, first_large
@@ -25,9 +26,6 @@ from attngeom.network.invariants import (
     weights_sum_to_one,
 )
 from attngeom.results import Result
-
-FIXED = 1e-8
-"""How far, relative to each tensor, canonical floats may be from their own canonical form."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +91,7 @@ def canonicalize_kind(weights: Weights, gauge: str | None = None) -> CanonicalWe
 def _is_fixed(weights: Weights) -> bool:
     again = _canonical(weights)
     pairs = zip((x for _, x in weights.tensors()), (x for _, x in again.tensors()))
-    return all(float(np.abs(a - b).max()) <= FIXED * float(np.abs(a).max(initial=0.0)) for a, b in pairs)
+    return all(float(np.abs(a - b).max()) <= CANONICAL_FIXED * float(np.abs(a).max(initial=0.0)) for a, b in pairs)
 
 
 def _canonical(weights: Weights) -> Weights:

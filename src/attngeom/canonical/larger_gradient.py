@@ -10,11 +10,10 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array
+from attngeom.limits.trials import GRADIENT_STEPS
 from attngeom.network import Symmetry, Weights, forward
 from attngeom.network.symmetry.algebra import exponential, inner, moments
 from attngeom.network.tangent import gradient as network_gradient
-
-MAX_STEPS = 500
 
 
 def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
@@ -24,7 +23,7 @@ def transported_gradient(symmetry: Symmetry, gradient: Array) -> Array:
 
 
 def maximise_gradient(
-    weights: Weights, gradient: Array, budget: float = 1.0, steps: int = MAX_STEPS
+    weights: Weights, gradient: Array, budget: float = 1.0, steps: int = GRADIENT_STEPS
 ) -> tuple[Weights, Array]:
     """A point of the orbit, of norm at most ``budget`` times the present one, with a larger gradient; and that one.
 

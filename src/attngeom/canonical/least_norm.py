@@ -10,20 +10,11 @@ from attngeom.errors import DomainError, RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.limits.rounding import NORM_GRAM, NORM_LEAST, NORM_NEAR, NORM_PROGRESS, NORM_RELAXATION, NORM_ROUGH
+from attngeom.limits.trials import NORM_PATIENCE, NORM_SWEEPS, ROUGH_NORM_SWEEPS
 from attngeom.network import Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry import linear_factors, tensors_of, weights_of
 from attngeom.network.symmetry.factor import GroupFactor, LinearFactor, Tensors
-
-MAX_SWEEPS = 2000
-PATIENCE, PROGRESS = 100, 0.9
-"""Sweeps after which the imbalance must have shrunk by this factor: slower ones do not settle, rounding keeps them."""
-SETTLED = 1e-8
-"""The moments, relative to the tensors that they balance, at which the sweeps stop: the norm is least to rounding."""
-ROUGH_SWEEPS, ROUGHLY = 40, 1e-2
-LONGER, NEARLY = 1.45, 0.6
-"""Factors that are balanced up to NEARLY are moved so many times as far as balances them: layers pull at each other."""
-STEEP = 1e-10
-"""Grams with a smaller ratio of eigenvalues, or of pivots, are left to the factors themselves, which keep digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +49,7 @@ def least_norm(weights: Weights) -> LeastNorm:
     tensors = tensors_of(weights)
     symmetry: Symmetry | None = identity_symmetry(architecture, RR)
     best: list[float] = []
-    for _ in range(MAX_SWEEPS):
+    for _ in range(NORM_SWEEPS):
         imbalance = 0.0
         step: dict[GroupFactor, Array] = {}
         for factor in linear_factors(architecture):
@@ -72,7 +63,9 @@ def least_norm(weights: Weights) -> LeastNorm:
         if symmetry is not None:
             symmetry = Symmetry(architecture, RR, step).compose(symmetry)
         best.append(min([imbalance, *best[-1:]]))
-        if imbalance < SETTLED or (len(best) > PATIENCE and best[-1] > PROGRESS * best[-1 - PATIENCE]):
+        if imbalance < NORM_LEAST or (
+            len(best) > NORM_PATIENCE and best[-1] > NORM_PROGRESS * best[-1 - NORM_PATIENCE]
+        ):
             break
     worst = max(_imbalance(factor, tensors) for factor in linear_factors(architecture))
     return LeastNorm(weights_of(architecture, tensors, RR), symmetry, worst)
@@ -92,7 +85,7 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
     architecture = weights.architecture
     tensors = tensors_of(weights)
     elements: dict[GroupFactor, Array] = {}
-    for _ in range(ROUGH_SWEEPS):
+    for _ in range(ROUGH_NORM_SWEEPS):
         imbalance = 0.0
         for factor in linear_factors(architecture):
             T, S, e, f = _units(factor, tensors)
@@ -107,7 +100,7 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
                 element = found.element
             else:
                 element = join_scale(element, (f - e) // 2)
-                if difference < NEARLY:
+                if difference < NORM_NEAR:
                     element = _lengthened(element)
                 try:
                     moved = factor.act(element, tensors, RR)
@@ -115,7 +108,7 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
                     return None
             tensors |= moved
             elements[factor] = element @ elements[factor] if factor in elements else element
-        if imbalance < ROUGHLY:
+        if imbalance < NORM_ROUGH:
             break
     return Symmetry(architecture, RR, elements)
 
@@ -126,7 +119,7 @@ def _balancing(G: Array, H: Array) -> Array | None:
         C = lapack.cholesky(G)
         pivots = np.diagonal(C)
         values, vectors = lapack.eigh(C.T @ H @ C)
-        if pivots.min() ** 2 < STEEP * pivots.max() ** 2 or values[0] < STEEP * values[-1]:
+        if pivots.min() ** 2 < NORM_GRAM * pivots.max() ** 2 or values[0] < NORM_GRAM * values[-1]:
             return None
         return np.asarray(lapack.solve(C.T, vectors * values**0.25).T)
     except (SingularError, RangeError):
@@ -134,9 +127,9 @@ def _balancing(G: Array, H: Array) -> Array | None:
 
 
 def _lengthened(g: Array) -> Array:
-    """The power LONGER of g, seen as a positive matrix: rotations from the left do not matter."""
+    """The power NORM_RELAXATION of g, seen as a positive matrix: rotations from the left do not matter."""
     values, vectors = lapack.eigh(g.T @ g)
-    return np.asarray((vectors * values ** (LONGER / 2)).T)
+    return np.asarray((vectors * values ** (NORM_RELAXATION / 2)).T)
 
 
 def _imbalance(factor: LinearFactor, tensors: Tensors) -> float:

@@ -15,12 +15,9 @@ import numpy as np
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.scaled import Scaled, add, multiply
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.rounding import HEADS_CLOSE_CALL, HEADS_SAME
 from attngeom.network import Head
 from attngeom.network.balance import first_large
-
-SAME = 1e-11
-CLOSE = 1e-8
-"""Attention matrices, relative to their size, are one below the first number and a close call up to the second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +129,11 @@ def _merge_floats(terms: list[AttentionTerm], is_clear: bool, domain: Domain) ->
     for place, matrix in enumerate(matrices):
         distances = [_distance(matrices[group[0]], matrix) for group in groups]
         nearest = int(np.argmin(distances)) if distances else 0
-        if distances and distances[nearest] < SAME:
+        if distances and distances[nearest] < HEADS_SAME:
             groups[nearest].append(place)
         else:
             groups.append([place])
-        is_clear = is_clear and not any(SAME <= distance < CLOSE for distance in distances)
+        is_clear = is_clear and not any(HEADS_SAME <= distance < HEADS_CLOSE_CALL for distance in distances)
     kept = [(group[0], _sum([terms[place] for place in group], domain)) for group in groups]
     keys = [(_linear_form(matrices[place]), _log_size(matrices[place])) for place, found in kept if found]
     order, clear = _sort(keys)
@@ -170,11 +167,11 @@ def _sort(keys: list[tuple[float, float]]) -> tuple[list[int], bool]:
     order = sorted(range(len(keys)), key=lambda place: keys[place][0])
     firsts = np.array([keys[place][0] for place in order])
     gaps = np.diff(firsts)
-    is_clear = not bool(np.any((gaps >= SAME) & (gaps < CLOSE)))
+    is_clear = not bool(np.any((gaps >= HEADS_SAME) & (gaps < HEADS_CLOSE_CALL)))
     found: list[int] = []
-    for block in np.split(np.arange(len(order)), np.flatnonzero(gaps >= SAME) + 1) if order else []:
+    for block in np.split(np.arange(len(order)), np.flatnonzero(gaps >= HEADS_SAME) + 1) if order else []:
         inside = sorted((order[place] for place in block), key=lambda place: keys[place][1])
         seconds = np.array([keys[place][1] for place in inside])
-        is_clear = is_clear and not bool(np.any(np.diff(seconds) < CLOSE))
+        is_clear = is_clear and not bool(np.any(np.diff(seconds) < HEADS_CLOSE_CALL))
         found += inside
     return found, is_clear

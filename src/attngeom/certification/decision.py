@@ -13,18 +13,16 @@ from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.splitting import LayerSplitting, split_layer
-from attngeom.layer.tolerances import DECIDED
+from attngeom.limits.memory import FACTOR_ENTRIES
+from attngeom.limits.rounding import DECIDED_DISTANCE
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
 
-MAX_FACTOR_ENTRIES = 10**6
-"""Entries of Q and K, which are filled up with zeros to the attention width."""
-
 
 @overload
 def certify(
-    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = DECIDED
+    coefficients: Coefficients, attention: int | None = None, seed: int = 0, tolerance: float = DECIDED_DISTANCE
 ) -> Certification: ...
 
 
@@ -33,7 +31,7 @@ def certify(
     coefficients: Coefficients,
     attention: int | None = None,
     seed: int = 0,
-    tolerance: float = DECIDED,
+    tolerance: float = DECIDED_DISTANCE,
     *,
     heads: int,
     value: int | None = None,
@@ -44,7 +42,7 @@ def certify(
     coefficients: Coefficients,
     attention: int | None = None,
     seed: int = 0,
-    tolerance: float = DECIDED,
+    tolerance: float = DECIDED_DISTANCE,
     *,
     heads: int | None = None,
     value: int | None = None,
@@ -66,10 +64,10 @@ def certify(
     """
     if attention is not None:
         check_positive("attention", attention)
-        if attention * coefficients.d > MAX_FACTOR_ENTRIES:
+        if attention * coefficients.d > FACTOR_ENTRIES:
             raise SizeError(
                 f"attention = {attention} given for d = {coefficients.d}; Q and K of at most"
-                f" {MAX_FACTOR_ENTRIES:,} entries are written, and widths above d change nothing"
+                f" {FACTOR_ENTRIES:,} entries are written, and widths above d change nothing"
             )
     if not (0 <= tolerance < float("inf")):
         raise InputError(f"tolerance = {tolerance} given; a finite number from 0 on is required")

@@ -12,7 +12,8 @@ from attngeom.exact import lapack
 from attngeom.layer.coefficients import scale_to_one
 from attngeom.layer.distance_bounds import conjugate_pair_distance, lower_bound
 from attngeom.layer.float_splitting import check_width
-from attngeom.layer.nearest import STARTS, nearest_layer
+from attngeom.layer.nearest import nearest_layer
+from attngeom.limits.trials import NEAREST_STARTS
 
 
 def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
@@ -30,7 +31,7 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
         return question.zero(distance=0.0, tolerance=tolerance)
     bound = lower_bound(unit, attention) / norm * (1 - 1e-12)
     # With a bound above the tolerance more starts cannot change the verdict.
-    nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else STARTS)
+    nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else NEAREST_STARTS)
     distance = nearest.distance / norm * (1 + 1e-12)
     found: dict[str, Any] = {"distance": distance, "tolerance": tolerance}
     if distance <= tolerance:

@@ -26,9 +26,8 @@ from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import LayerSplitting
+from attngeom.limits.sizes import CLAIM_SIZE
 from attngeom.network.symmetry.files import matrix_to_json
-
-MAX_SIZE = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,8 +91,8 @@ def certify_heads(
         if number is None:
             continue
         check_positive(name, number)
-        if number > MAX_SIZE:
-            raise InputError(f"{name} = {str(number)[:40]} given; at most {MAX_SIZE:,} is supported")
+        if number > CLAIM_SIZE:
+            raise InputError(f"{name} = {str(number)[:40]} given; at most {CLAIM_SIZE:,} is supported")
     d, d_out = coefficients.d, coefficients.d_out
     question = _HeadsQuestion(
         coefficients,

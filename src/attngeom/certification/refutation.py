@@ -27,8 +27,7 @@ from attngeom.exact.multisets import pair_index, pair_rows, pairs, triples
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.exact.tableaux import two_row_tableau
-
-ATTEMPTS = 8
+from attngeom.limits.trials import REFUTATION_PRIMES
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def find_violation(y: Array, d: int, attention: int | None, rng: np.random.Gener
     """
     a = d if attention is None else attention
     primes = primes_from(WORD_PRIME)
-    for _ in range(ATTEMPTS):
+    for _ in range(REFUTATION_PRIMES):
         field = GF(next(primes))
         try:
             table = Table(y, field.convert(y), field, d, a)

@@ -15,7 +15,6 @@ from attngeom.exact.multisets import pair_orbits, pair_rows
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.cubic_splitting import (
-    TRIES,
     Splitting,
     contract,
     cubic_tensors,
@@ -27,6 +26,7 @@ from attngeom.layer.cubic_splitting import (
 )
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
+from attngeom.limits.trials import SPLITTING_LINES
 from attngeom.network.symmetry.files import matrix_to_json
 
 
@@ -99,7 +99,7 @@ def _refute_one(tensors: Array, matrix: Array, rng: np.random.Generator) -> Viol
     """A nonzero maximal minor of the Lie flattening on a plane: irreducible plane cubics have finite stabilizers."""
     n = next(i for i, row in enumerate(matrix) if not QQ.is_zero(row))
     d = tensors.shape[-1]
-    for attempt in range(TRIES):
+    for attempt in range(SPLITTING_LINES):
         plane = np.eye(3, d, dtype=np.int64) if attempt == 0 else rng.integers(-2 - attempt, 3 + attempt, (3, d))
         vectors = QQ.convert(plane)
         cubic = np.array([contract(tensors[n], *three) for three in combinations_with_replacement(vectors, 3)])
@@ -120,7 +120,7 @@ def _refute_many(coefficients: Coefficients, rng: np.random.Generator) -> Violat
     """Two combinations of rows without a common quadratic factor: the quartics z_k F, z_k G are independent."""
     d, d_out = coefficients.d, coefficients.d_out
     words = list(combinations_with_replacement(range(d), 4))
-    for attempt in range(TRIES):
+    for attempt in range(SPLITTING_LINES):
         if attempt < d_out * d_out:
             n, s = divmod(attempt, d_out)
             if n == s:

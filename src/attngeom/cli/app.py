@@ -32,6 +32,7 @@ from attngeom.cli.encoding import make_printable
 from attngeom.cli.examples import finish_helps, name_arguments
 from attngeom.cli.values import use_own_converters
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.limits.shown import MESSAGE_CHARACTERS
 
 EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
@@ -40,7 +41,6 @@ EXIT_INTERNAL = 4
 EXIT_CLOSED_PIPE = 141
 VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
 """Exit codes of yes, no and cannot be told."""
-LONGEST_MESSAGE = 200
 COMPLETION = "_ATTNGEOM_COMPLETE"
 """The variable by which a shell asks for completions."""
 TRACEBACK = "ATTNGEOM_TRACEBACK"
@@ -253,9 +253,9 @@ def _complete_at_once() -> None:
 
 
 def describe(error: object) -> str:
-    """A message as one line of at most :data:`LONGEST_MESSAGE` characters."""
+    """A message as one line of at most :data:`MESSAGE_CHARACTERS` characters."""
     text = " ".join(str(error).split())
-    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
+    return text if len(text) <= MESSAGE_CHARACTERS else text[: MESSAGE_CHARACTERS - 1] + "…"
 
 
 def _fail(message: object, code: int) -> int:

@@ -14,7 +14,7 @@ import typer
 
 from attngeom.atlas import Budget, FactStore, Progress, RunReport, dask_executor, local_executor, read_sweep, run_sweep
 from attngeom.atlas.executors import Transport
-from attngeom.atlas.recheck import RECOMPUTE_SECONDS, recheck
+from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import Fact, canonical_json, short_name
 from attngeom.atlas.summary import summary_tables
 from attngeom.atlas.sweep import Shard, Sweep, make_plan
@@ -24,6 +24,8 @@ from attngeom.cli.options import IgnoredSeed, Json, check_choice, choice_option,
 from attngeom.cli.output import notice, pairs, print_answer, progress, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
+from attngeom.limits.seconds import RECOMPUTE_SECONDS
+from attngeom.limits.shown import FACT_ROWS
 
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds the facts.")]
 Question = Annotated[str | None, typer.Option("--question", help="Only facts of this question, such as dimension.")]
@@ -31,7 +33,6 @@ Where = Annotated[
     list[str] | None, typer.Option("--where", help="Only facts with COLUMN=VALUE (also != < <= > >=); repeatable.")
 ]
 Sort = Annotated[str | None, typer.Option("--sort", help="Sort by a column; largest first with a leading -.")]
-SHOWN = 40
 
 
 group = typer.Typer(help="Many architectures, many questions: resumable sweeps and their store of facts.")
@@ -144,7 +145,7 @@ def show_command(
     question: Question = None,
     where: Where = None,
     sort: Sort = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print (all with --json).")] = SHOWN,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print (all with --json).")] = FACT_ROWS,
     failures: Annotated[bool, flag("--failures", "The tasks that failed, and why.")] = False,
     json: Json = False,
     seed: IgnoredSeed = 0,
@@ -265,7 +266,7 @@ def verify_command(
     title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
     lines = [f"{fact}: {why}" for fact, why in found.problems]
     lines += [f"{each.fact}: {', '.join(each.fields)} not checked: {each.reason}" for each in found.unchecked]
-    print_answer(json, found.to_json(), pairs(title, found.rows()), *map(prose, lines[:SHOWN]))
+    print_answer(json, found.to_json(), pairs(title, found.rows()), *map(prose, lines[:FACT_ROWS]))
     return VERDICTS[found.is_positive]
 
 

@@ -17,13 +17,12 @@ from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import READING, pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
-from attngeom.layer.tolerances import DECIDED
+from attngeom.limits.rounding import DECIDED_DISTANCE
+from attngeom.limits.shown import MATRIX_WIDTH
 from attngeom.verification import write_certificate
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
-
-SHOWN = 6
 
 
 def certify_command(
@@ -34,7 +33,7 @@ def certify_command(
     out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")
-    ] = DECIDED,
+    ] = DECIDED_DISTANCE,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -67,7 +66,7 @@ def _points(result: Certification) -> Iterator[str]:
     """The lines of the weights that were found."""
     for number, point in enumerate(result.points):
         title = f"weights over {point.domain.written}" + (f", point {number + 1}" if len(result.points) > 1 else "")
-        if max(point.A.shape + point.V.shape) > SHOWN:
+        if max(point.A.shape + point.V.shape) > MATRIX_WIDTH:
             yield prose(f"{title}: A {point.A.shape}, V {point.V.shape}; use --json or --out to see them")
             continue
         yield f"{title}:"

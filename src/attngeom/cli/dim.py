@@ -19,10 +19,10 @@ from attngeom.dimensions import Dimension, dimension, rank_at
 from attngeom.dimensions.lower.search import REQUESTS, Request
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
+from attngeom.limits.sizes import TABLE_ARCHITECTURES
 from attngeom.network import Architecture
 from attngeom.network.attention import find_kind
 
-MAX_TABLE = 10000
 COLUMNS = ("widths", "attention", "tokens", "parameters", "dimension", "proven", "formula")
 
 TokensText = Annotated[str, typer.Option("--tokens", help="Number of tokens t; with --table a range such as 1-3.")]
@@ -39,7 +39,7 @@ class RangeOptions(options.OptionalArchitecture):
     tokens: TokensText = "3"  # type: ignore[assignment]
 
     def grid(self, has_ranges: bool) -> list[Architecture]:
-        """Every architecture of the ranges, at most :data:`MAX_TABLE`; one if ranges are not allowed."""
+        """Every architecture of the ranges, at most :data:`TABLE_ARCHITECTURES`; one if ranges are not allowed."""
         widths, tokens = parse_ranges(self.widths, "widths"), parse_ranges(str(self.tokens), "tokens")
         attention = [] if self.attention is None else parse_ranges(self.attention, "attention")
         if len(tokens) != 1:
@@ -51,9 +51,9 @@ class RangeOptions(options.OptionalArchitecture):
                 raise InputError(f"a range was given for --{name}; ranges need --table")
         # The lengths of ranges of step one; ``len`` refuses those beyond 2^63.
         size = prod(part.stop - part.start for ranges in named.values() for part in ranges)
-        if size > MAX_TABLE:
+        if size > TABLE_ARCHITECTURES:
             shown = f"{size:,}" if size < 10**18 else "more than 10^18"
-            raise InputError(f"a grid of {shown} architectures given; at most {MAX_TABLE:,} are tabulated")
+            raise InputError(f"a grid of {shown} architectures given; at most {TABLE_ARCHITECTURES:,} are tabulated")
         choices = product(product(*widths), product(*attention), tokens[0])
         return [self.make(list(w), list(a) or None, t) for w, a, t in choices]
 

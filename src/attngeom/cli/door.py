@@ -12,9 +12,9 @@ from typing import Literal
 
 from attngeom.errors import InputError
 from attngeom.files import refuse_format
+from attngeom.limits.sizes import SAFETENSORS_HEADER
 
 COMMANDS = ("compare", "inspect", "canonicalize", "teleport", "fingerprint")
-LARGEST_HEADER = 2**27
 Kind = Literal["weights", "model", "other"]
 
 
@@ -67,7 +67,7 @@ def _is_idealised(path: Path) -> bool:
     try:
         with path.open("rb") as stream:
             size = int.from_bytes(stream.read(8), "little")
-            header = json.loads(stream.read(size)) if size <= LARGEST_HEADER else {}
+            header = json.loads(stream.read(size)) if size <= SAFETENSORS_HEADER else {}
     except (OSError, ValueError):
         return False
     about = header.get("__metadata__") if isinstance(header, dict) else None

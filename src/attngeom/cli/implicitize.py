@@ -29,25 +29,25 @@ from attngeom.equations.ideal.degrees import Method
 from attngeom.equations.ideal.export import FORMATS, find_system, write_generators
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
+from attngeom.limits.sizes import VARIETY_SIZE
 
 METHODS: tuple[Method, ...] = get_args(Method)
-MAX_SIZE = 10**6
-"""No variety of this size is computed; larger numbers are refused as options."""
 TOKENS = "Use all coefficients of t tokens; 1 gives the single-column variety."
 CHECK = "--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs."
 
 
 def implicitize_command(
-    d: Annotated[int, typer.Option("--d", min=1, max=MAX_SIZE, help="Embedding width d.")],
-    a: Annotated[int, typer.Option("--a", min=1, max=MAX_SIZE, help="Attention width a.")],
+    d: Annotated[int, typer.Option("--d", min=1, max=VARIETY_SIZE, help="Embedding width d.")],
+    a: Annotated[int, typer.Option("--a", min=1, max=VARIETY_SIZE, help="Attention width a.")],
     max_degree: Annotated[
-        int, typer.Option("--max-degree", min=1, max=MAX_SIZE, help="Largest degree of the equations.")
+        int, typer.Option("--max-degree", min=1, max=VARIETY_SIZE, help="Largest degree of the equations.")
     ],
     targets: Annotated[
-        int | None, typer.Option("--targets", min=1, max=MAX_SIZE, help="Number of target directions (d by default).")
+        int | None,
+        typer.Option("--targets", min=1, max=VARIETY_SIZE, help="Number of target directions (d by default)."),
     ] = None,
-    d_out: Annotated[int, typer.Option("--d-out", min=1, max=MAX_SIZE, help="Output rows d'.")] = 1,
-    tokens: Annotated[int | None, typer.Option("--tokens", min=1, max=MAX_SIZE, help=TOKENS)] = None,
+    d_out: Annotated[int, typer.Option("--d-out", min=1, max=VARIETY_SIZE, help="Output rows d'.")] = 1,
+    tokens: Annotated[int | None, typer.Option("--tokens", min=1, max=VARIETY_SIZE, help=TOKENS)] = None,
     heads: Heads = 1,
     value_width: ValueWidth = None,
     causal: Causal = False,

@@ -27,11 +27,7 @@ from attngeom.equations.export import FORMATS, WRITERS, export, member_record
 from attngeom.equations.families.lines import Line, LineFamily
 from attngeom.errors import InputError, SizeError
 from attngeom.files import write_atomic
-
-MAX_WIDTH = 50
-"""Larger families have counts of thousands of digits."""
-MAX_LISTED = 10**5
-"""Polynomials that are listed."""
+from attngeom.limits.sizes import COUNTED_WIDTH, LISTED_POLYNOMIALS
 
 
 def _names() -> list[str]:
@@ -66,9 +62,9 @@ def invariants_command(
 ) -> None:
     """List, count or export the polynomial equations that hold on every attention layer, of one head or of several."""
     largest = max(d, d_out, targets or d)
-    if largest > MAX_WIDTH:
+    if largest > COUNTED_WIDTH:
         raise SizeError(
-            f"width {str(largest)[:40]} given; equations are counted and listed for widths up to {MAX_WIDTH}"
+            f"width {str(largest)[:40]} given; equations are counted and listed for widths up to {COUNTED_WIDTH}"
         )
     column = None if output is None else _read_entry(output, d_out, tokens)
     # The equations of an entry do not depend on its row.
@@ -133,9 +129,9 @@ def _print(
         print_json(member_record(chosen[0][index]))
     elif index is not None:
         print(WRITERS[form](chosen[0].polynomial(index)))
-    elif listed > MAX_LISTED:
+    elif listed > LISTED_POLYNOMIALS:
         raise SizeError(
-            f"more than {MAX_LISTED:,} polynomials asked for; give --limit, --family with --index, or --count"
+            f"more than {LISTED_POLYNOMIALS:,} polynomials asked for; give --limit, --family with --index, or --count"
         )
     elif json:
         print_json({"families": {f.name: {**_summary(f), "members": _members(f, limit)} for f in chosen}})

@@ -13,13 +13,12 @@ import typer
 
 from attngeom.errors import InputError
 from attngeom.files import check_target
+from attngeom.limits.sizes import STORED_SEED
 
 if TYPE_CHECKING:
     from attngeom.network import Architecture
 
 Word = TypeVar("Word", bound=str)
-MAX_STORED_SEED = 2**63 - 2
-"""Of a certificate; :mod:`attngeom.verification` reads no larger one."""
 
 KINDS = (
     "lightning",
@@ -211,5 +210,5 @@ def check_choice(value: str, choices: Collection[Word], name: str) -> Word:
 
 def check_stored_seed(seed: int) -> None:
     """InputError unless a certificate can hold the seed, of which the numbers of a point are drawn again."""
-    if seed > MAX_STORED_SEED:
-        raise InputError(f"--seed {str(seed)[:40]} given; certificates hold seeds of at most {MAX_STORED_SEED}")
+    if seed > STORED_SEED:
+        raise InputError(f"--seed {str(seed)[:40]} given; certificates hold seeds of at most {STORED_SEED}")

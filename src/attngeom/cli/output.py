@@ -20,11 +20,10 @@ from rich.text import Text
 
 from attngeom.digits import number
 from attngeom.files import to_json
+from attngeom.limits.shown import TEXT_COLUMNS
 
 READING = "reading, MB"
 """What is said of a long file."""
-ROOM = 24
-"""Columns that text needs beside labels; with less it goes below them."""
 
 
 def print_json(record: Mapping[str, Any]) -> None:
@@ -72,7 +71,7 @@ def _labelled(values: Mapping[str, Any]) -> str:
     """Labelled values; where the labels leave too little room beside them, values follow their labels."""
     columns = _terminal_width()
     width = max((len(label) for label in values), default=0)
-    beside = columns is None or columns - width >= ROOM
+    beside = columns is None or columns - width >= TEXT_COLUMNS
     heads = {label: f"{label:{width}}  " if beside else f"{label}  " for label in values}
     return "\n".join(
         _hang(f"{heads[x]}{number(value)}", len(heads[x]) if beside else 4, columns) for x, value in values.items()
@@ -111,7 +110,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], left: Sequen
     if 0 < over < len(widths):
         over, gap = 0, " "
     broken = max((k for k, title in enumerate(columns) if title in left), key=lambda k: widths[k], default=None)
-    if over and (broken is None or widths[broken] - over < ROOM):
+    if over and (broken is None or widths[broken] - over < TEXT_COLUMNS):
         filled = ({title: text for title, text in zip(columns, row) if text} for row in texts[1:])
         return "\n\n".join(map(_labelled, filled))
     if over and broken is not None:

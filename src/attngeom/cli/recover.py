@@ -16,7 +16,7 @@ from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.terms import collect_terms
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.network import Architecture, Weights
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
@@ -39,7 +39,7 @@ def recover_command(
     causal: Causal = False,
     tolerance: Annotated[
         float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")
-    ] = RECOVERED,
+    ] = RECOVERED_ERROR,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:

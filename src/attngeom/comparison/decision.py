@@ -10,9 +10,8 @@ from attngeom.comparison.kinds import compare_kinds
 from attngeom.comparison.results import Comparison, Report, ignore
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import QQ, RR
+from attngeom.limits.memory import INPUT_ENTRIES
 from attngeom.network import Weights
-
-MAX_INPUT = 10**7
 
 
 def compare(
@@ -33,9 +32,9 @@ def compare(
     """
     if first.architecture != second.architecture:
         raise InputError("weights of different architectures given; only weights of one architecture can be aligned")
-    if max(first.architecture.widths) * first.architecture.tokens > MAX_INPUT:
+    if max(first.architecture.widths) * first.architecture.tokens > INPUT_ENTRIES:
         raise SizeError(
-            f"{first.architecture.tokens:,} tokens given; inputs of at most {MAX_INPUT:,} entries are compared"
+            f"{first.architecture.tokens:,} tokens given; inputs of at most {INPUT_ENTRIES:,} entries are compared"
         )
     if not 0 < tolerance < 1:
         raise InputError(f"tolerance {tolerance} given; a relative accuracy between 0 and 1 is required")

@@ -16,13 +16,11 @@ from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, Balls, PrimeField
 from attngeom.exact.primes import primes_from
+from attngeom.limits.rounding import ERROR_PROBABILITY
+from attngeom.limits.trials import COMPARED_PRIMES
+from attngeom.limits.work import EXACT_OUTPUT_BITS
 from attngeom.network import Architecture, forward
 from attngeom.results import draw_entropy
-
-EXACT_OUTPUT_BITS = 5_000
-MAX_PRIMES = 8
-NEGLIGIBLE = 1e-12
-"""Agreement with a larger error probability is not called equality."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,8 @@ def separate_exact(
     primes: list[int] = []
     probability = 1.0
     bits = 0.0
-    while probability > NEGLIGIBLE and len(primes) < MAX_PRIMES:
-        report("evaluating modulo primes", len(primes), MAX_PRIMES)
+    while probability > ERROR_PROBABILITY and len(primes) < COMPARED_PRIMES:
+        report("evaluating modulo primes", len(primes), COMPARED_PRIMES)
         p = random_prime(rng)
         field = GF(p)
         inputs = rng.integers(-9, 10, size=shape), rng.integers(0, p, size=shape)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.comparison.evaluation import NEGLIGIBLE, function_over, present_separation, separate_exact
+from attngeom.comparison.evaluation import function_over, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.lightning_fibers import virtual_scales
 from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
@@ -20,6 +20,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
+from attngeom.limits.rounding import ERROR_PROBABILITY
 from attngeom.network import Weights
 from attngeom.network.tokens import telling_tokens, with_all_tokens
 from attngeom.results import Failure
@@ -55,7 +56,7 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
         return Comparison.proven(False, reason, seed=seed)
     count = len(result.primes)
     reason = f"equal outputs at {2 * count} random inputs mod {count} random primes; {why}"
-    certain = result.error_probability <= NEGLIGIBLE
+    certain = result.error_probability <= ERROR_PROBABILITY
     return Comparison(
         same_function=True if certain else None,
         standing="probabilistic" if certain else "undecided",

@@ -15,35 +15,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.comparison.float_terms import CommonTerms, Member, readers, seen_part, sees
-from attngeom.comparison.samples import NEAR, ROUNDING, beside
+from attngeom.comparison.samples import beside
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
+from attngeom.limits.rounding import (
+    COMPLEX_STEP,
+    CORRECTED_LARGEST,
+    CORRECTED_LEAST,
+    CORRECTION_CLEAR,
+    CORRECTION_RANKS,
+    CORRECTIONS_DIVERGE,
+    CORRECTIONS_STILL,
+    EQUATION_ROUNDING,
+    EQUATION_ROUNDINGS,
+    EQUATIONS_SOLVED,
+    NOISE_EXPLAINS,
+    SUM_ROUNDING,
+)
+from attngeom.limits.trials import CORRECTION_REPEATS, RANDOM_ERRORS
+from attngeom.limits.work import CORRECTED_EQUATIONS, CORRECTED_WEIGHTS
 from attngeom.network import Weights
 from attngeom.network.symmetry import tensors_of, weights_of
 from attngeom.network.symmetry.factor import Tensors
-
-MAX_WEIGHTS, MAX_EQUATIONS = 600, 1500
-LARGEST_EXPONENT, LEAST_EXPONENT = 100, -300
-RANK_CUTS = (1e-4, 1e-4, 1e-6, 1e-6, 1e-8, 1e-8, 1e-10, 1e-10, 1e-12, 1e-13, 1e-13, 1e-13)
-"""Singular values below these parts of the largest are taken as zero, step by step.
-
-Near a solution directions in which equations are dependent have singular values of the size of the distance to it; they
-vanish as the steps come closer, and what is left is solved for.
-"""
-HOPELESS = 1e6
-"""Corrections beyond so many errors after four steps do not come back."""
-STILL = 0.5
-"""Steps end when the equations hold and corrections move by less than this part of the largest, or of an error."""
-STEP = 1e-30
-CLEAR = 1e-3
-"""What errors change to first order by such a part of their largest effect is solved for in any case."""
-TRIED = 8
-"""Random errors from which the second order of what errors change is told."""
-REPEATS = 3
-SOLVED = 0.05
-"""Equations hold if they miss by less than this part of what the allowed errors of the weights change them by."""
-CLOSED, STATED = 2.0**-50, 16.0
-"""Rounding errors of an equation, relative to the sum of its parts; a solution may miss by so many of them."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class Corrections:
     @property
     def are_explained(self) -> bool:
         """Whether errors of the weights may be the cause: no correction exceeds 4 of them, and on average one."""
-        return self.largest <= NEAR and self.mean <= 1
+        return self.largest <= NOISE_EXPLAINS and self.mean <= 1
 
 
 def least_corrections(
@@ -74,7 +67,7 @@ def least_corrections(
     >>> least_corrections(pair, common_terms(pair, 0.0, 1e-12), 1e-9).largest < 1e-5
     True
     """
-    if networks[0].architecture.num_parameters > MAX_WEIGHTS:
+    if networks[0].architecture.num_parameters > CORRECTED_WEIGHTS:
         return None
     system = _System(_in_units(networks, layers), layers)
     if not system.is_affordable:
@@ -82,7 +75,7 @@ def least_corrections(
     errors = system.errors(tolerance)
     known, count = errors > 0, len(errors)
     x, corrections, is_complete = system.start(), np.full(int(known.sum()), np.inf), False
-    for step, cut in enumerate((*RANK_CUTS, 0.0)):
+    for step, cut in enumerate((*CORRECTION_RANKS, 0.0)):
         values, slopes = system.equations(x[None])[0], system.slopes(x)
         if not np.all(np.isfinite(values)) or not np.all(np.isfinite(slopes)):
             break
@@ -93,11 +86,15 @@ def least_corrections(
         before, corrections = corrections, (x[:count] - system.given)[known] / errors[known]
         largest = float(np.max(np.abs(corrections), initial=0.0))
         # What errors do not change, they do not explain; and a solution is one only where the next step stays.
-        sizes, floors = _lengths(weighted), CLOSED * np.abs(slopes) @ np.abs(x)
-        is_still = np.max(np.abs(corrections - before), initial=0.0) <= STILL * max(1.0, largest)
-        if is_complete and is_still and np.all(np.abs(values) <= SOLVED * sizes + STATED * floors):
+        sizes, floors = _lengths(weighted), EQUATION_ROUNDING * np.abs(slopes) @ np.abs(x)
+        is_still = np.max(np.abs(corrections - before), initial=0.0) <= CORRECTIONS_STILL * max(1.0, largest)
+        if (
+            is_complete
+            and is_still
+            and np.all(np.abs(values) <= EQUATIONS_SOLVED * sizes + EQUATION_ROUNDINGS * floors)
+        ):
             return Corrections(largest, float(np.sqrt(np.mean(corrections**2))))
-        if not cut or (step > 3 and largest > HOPELESS):
+        if not cut or (step > 3 and largest > CORRECTIONS_DIVERGE):
             break
 
         def curvature(z: Array, y: Array, at: Array = x, J: Array = slopes, is_said: Array = is_said) -> Array:
@@ -138,20 +135,20 @@ def _least_step(
     units = _nonzero(np.linalg.norm(bound, axis=1))
     left, sizes, right = lapack.svd(bound / units[:, None], full_matrices=False)
     seen = left.T @ (rest / units[:, None])
-    tried = np.random.default_rng(0).standard_normal((TRIED, M.shape[1]))
+    tried = np.random.default_rng(0).standard_normal((RANDOM_ERRORS, M.shape[1]))
     second = curvature(tried, -(tried @ M.T) @ back.T * columns) * rows
     explained = np.sqrt(seen**2 @ (rows * floors) ** 2 + np.mean((second @ seen.T) ** 2, axis=0))
-    is_moved, is_clear = sizes > cut * sizes.max(initial=0.0), sizes >= np.minimum(explained, CLEAR)
+    is_moved, is_clear = sizes > cut * sizes.max(initial=0.0), sizes >= np.minimum(explained, CORRECTION_CLEAR)
     z, y = np.zeros(M.shape[1]), np.zeros(G.shape[1])
     # What a solution misses is solved for again: small entries become exact relative to themselves.
-    for _ in range(REPEATS):
+    for _ in range(CORRECTION_REPEATS):
         missing = seen @ (goal - M @ z - G @ y)
         unexplained = np.sign(missing) * np.maximum(np.abs(missing) - explained, 0.0)
         missing = np.where(is_moved, np.where(is_clear, missing, unexplained), 0.0)
         z = z + right.T @ (missing / _nonzero(sizes))
         y = y + back @ (goal - M @ z - G @ y)
-    missing, floor = seen @ (goal - M @ z - G @ y), CLOSED * np.abs(seen) @ np.abs(goal)
-    return z, y * columns, bool(np.all(is_moved | (np.abs(missing) <= NEAR * (explained + floor))))
+    missing, floor = seen @ (goal - M @ z - G @ y), EQUATION_ROUNDING * np.abs(seen) @ np.abs(goal)
+    return z, y * columns, bool(np.all(is_moved | (np.abs(missing) <= NOISE_EXPLAINS * (explained + floor))))
 
 
 def _lengths(a: Array) -> Array:
@@ -264,13 +261,13 @@ class _System:
     def is_affordable(self) -> bool:
         """Whether there are few unknowns, of moderate size: products of them neither overflow nor vanish."""
         exponents = np.frexp(self.given[self.given != 0])[1]
-        is_moderate = bool(np.all((exponents < LARGEST_EXPONENT) & (exponents > LEAST_EXPONENT)))
-        return is_moderate and self.equations(self.start()[None]).shape[1] <= MAX_EQUATIONS
+        is_moderate = bool(np.all((exponents < CORRECTED_LARGEST) & (exponents > CORRECTED_LEAST)))
+        return is_moderate and self.equations(self.start()[None]).shape[1] <= CORRECTED_EQUATIONS
 
     def errors(self, tolerance: float) -> Array:
         """τ of each entry, and rounding errors beside the others of its row and column; zeros are exact."""
         sizes = (
-            np.where(a != 0, np.hypot(tolerance * a, ROUNDING * beside(a)), 0.0)
+            np.where(a != 0, np.hypot(tolerance * a, SUM_ROUNDING * beside(a)), 0.0)
             for side in self.tensors
             for a in side.values()
         )
@@ -369,6 +366,6 @@ class _System:
 
     def slopes(self, x: Array) -> Array:
         """The derivative of all equations: exact up to rounding, for they are polynomials, by imaginary steps."""
-        sizes = STEP * np.where(x != 0, np.abs(x), 1.0)
+        sizes = COMPLEX_STEP * np.where(x != 0, np.abs(x), 1.0)
         moved = x[None] + 1j * np.diag(sizes)
         return np.asarray(self.equations(moved).imag.T / sizes)

@@ -27,29 +27,32 @@ from attngeom.comparison.float_terms import common_terms, exchange_factors, fact
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
-from attngeom.comparison.samples import AMPLIFIED, FAR, NEAR, ROUNDING, Layers, draw_copies
+from attngeom.comparison.samples import Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR, Array
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
+from attngeom.limits.rounding import (
+    NOISE_EXCLUDED,
+    NOISE_EXPLAINS,
+    OUTPUTS_AMPLIFIED,
+    OUTPUTS_SWAMPED,
+    SUM_ROUNDING,
+    WORST_AMPLIFIED,
+    ZERO_SINGULAR_VALUE,
+)
+from attngeom.limits.work import FLOATS_AS_EXACT
 from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
 from attngeom.network.tokens import telling_tokens, with_all_tokens
 from attngeom.results import Failure
 
-MAX_EXACT = 5_000
-"""Parameters up to which floats are also compared as exact numbers."""
-OUTPUTS_AMPLIFIED = 100.0
-SHARP = 1e-12
-"""Singular values below this are taken as zero, relative to the largest."""
 DRAWN_FROM = (
     *("widths", "attention", "tokens", "kind", "heads"),
     *("value_width", "residual", "causal", "temperature"),
 )
 """What errors and inputs are drawn from; a field that architectures gain later does not change answers of others."""
-SWAMPED = 0.1
-"""Outputs of which errors of the weights explain more than this say nothing."""
 
 
 def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int, report: Report = ignore) -> Comparison:
@@ -78,7 +81,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
                 # In the coordinates of the given weights the group element leaves the range of floats.
                 symmetry = None
         same, outputs = judgement.verdict.same, judgement.outputs
-        is_kept = same is not False and misfit is not None and misfit <= AMPLIFIED * tolerance
+        is_kept = same is not False and misfit is not None and misfit <= WORST_AMPLIFIED * tolerance
         hypotheses: tuple[str, ...] = ()
         if isinstance(judgement.aligned, Failure):
             hypotheses = failed(check_hypotheses(pair.weights[places[1]], tolerance))
@@ -142,7 +145,7 @@ def _judge(
         if not test.is_far:
             return False
         others = _draw_both(pair.weights, tolerance, draws.unforeseen)
-        return judge_outputs(architecture, *others, test.X[[test.place]], tolerance).worst > NEAR
+        return judge_outputs(architecture, *others, test.X[[test.place]], tolerance).worst > NOISE_EXPLAINS
 
     outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed + 2), tolerance, report)
     report("aligning", 0, None)
@@ -167,12 +170,14 @@ def _judge(
     X = np.concatenate([outputs.X, X])
     allowed = _allowed(architecture, tolerance)
     # Outputs that differ by more than that, but are explained by moderate noise everywhere, leave it to the weights.
-    is_noise = max(outputs.worst, special.worst) <= NEAR and outputs.noise <= SWAMPED
-    is_noise = is_noise and outputs.excess <= AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
+    is_noise = max(outputs.worst, special.worst) <= NOISE_EXPLAINS and outputs.noise <= OUTPUTS_SWAMPED
+    is_noise = is_noise and outputs.excess <= WORST_AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
     is_near = verdict.same is True and outputs.excess <= allowed
     is_corrected = False
     if not is_near and _are_corrected(pair.weights, tolerance):
-        verdict = Ruling(True, f"corrected by at most {NEAR * tolerance:.0e} of an entry, both are one function")
+        verdict = Ruling(
+            True, f"corrected by at most {NOISE_EXPLAINS * tolerance:.0e} of an entry, both are one function"
+        )
         is_near, is_corrected = True, True
     aligned = _align(pair.weights, tolerance, both=verdict.same is None)
     if verdict.same is None:
@@ -190,14 +195,14 @@ def _judge(
 
 def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
     """Whether corrections within errors of the weights make two networks one function; several guesses are tried."""
-    close = max(100 * tolerance, ROUNDING)
+    close = max(100 * tolerance, SUM_ROUNDING)
     weights = without_unseen(weights[0]), without_unseen(weights[1])
     if weights[0].architecture.rule.is_polynomial and not weights[0].architecture.is_factored:
         factored = [factor_rank_one(side, tolerance) for side in weights]
         if factored[0] is not None and factored[1] is not None:
             weights = factored[0], factored[1]
     tried: list[list[object]] = []
-    for guess in ((0.0, SHARP), (close, SHARP), (close, 10 * tolerance)):
+    for guess in ((0.0, ZERO_SINGULAR_VALUE), (close, ZERO_SINGULAR_VALUE), (close, 10 * tolerance)):
         try:
             fitted = exchange_factors(weights, *guess)
             layers = common_terms(fitted, *guess)
@@ -243,7 +248,7 @@ def _allowed(architecture: Architecture, tolerance: float) -> float:
     """The largest relative difference of outputs called the same: errors of degree 3^l multiply by 3^l, others add."""
     degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0 * architecture.num_layers
     allowed = OUTPUTS_AMPLIFIED * tolerance * degree
-    return allowed if allowed < SWAMPED else np.inf
+    return allowed if allowed < OUTPUTS_SWAMPED else np.inf
 
 
 def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> Ruling:
@@ -317,7 +322,7 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     one, two = _draw_both((points[0].weights, points[1].weights), tolerance, seed)
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
-        is_swamped and match.misfit <= FAR * tolerance
+        is_swamped and match.misfit <= NOISE_EXCLUDED * tolerance
     ):
         return _carried(aligned)
     return Ruling(None, f"aligned weights differ by {error(match.misfit)}: too close to tell")
@@ -334,7 +339,7 @@ def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ru
     rounding errors: a form counts if it agrees with its own weights layer by layer.
     """
     architecture = given[0].architecture
-    if architecture.num_parameters > MAX_EXACT:
+    if architecture.num_parameters > FLOATS_AS_EXACT:
         return None
     try:
         forms = [canonical_form(weights) for weights in given]
@@ -362,7 +367,7 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: Outp
         return True
     architecture = first.architecture
     rule = architecture.rule
-    if architecture.num_parameters > MAX_EXACT:
+    if architecture.num_parameters > FLOATS_AS_EXACT:
         return False
     if not rule.is_polynomial and not rule.is_normalised:
         return not outputs.is_far and compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True

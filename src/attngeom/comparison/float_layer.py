@@ -26,10 +26,9 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import splits
 from attngeom.layer.coefficients import quadric_table, symmetrize
+from attngeom.limits.memory import QUADRIC_TABLE
 from attngeom.network import Architecture, Symmetry
 from attngeom.network.attention.rule import swap
-
-MAX_TABLE = 300_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ def relate_layers(
     if not architecture.rule.is_polynomial:
         return _relate_heads(architecture, one, two, tolerance)
     d_out, d = one[0].V.value.shape
-    if d_out * d * d * (d + 1) // 2 > MAX_TABLE:
+    if d_out * d * d * (d + 1) // 2 > QUADRIC_TABLE:
         return "unclear"
     return _relate_tables(_table(one, architecture.tokens), _table(two, architecture.tokens), tolerance)
 

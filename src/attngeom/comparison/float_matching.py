@@ -11,23 +11,23 @@ import numpy as np
 from attngeom.canonical.least_norm import rough_gauge
 from attngeom.comparison.float_refinement import is_explained, refine
 from attngeom.comparison.matching import UNDETERMINED, no_match
-from attngeom.comparison.samples import NEAR, error_sizes
+from attngeom.comparison.samples import error_sizes
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.limits.rounding import (
+    MATCH_AGAIN,
+    MATCH_EXACT,
+    MATCH_IN_GAUGE,
+    MATCH_OVERFLOW,
+    MATCH_RANK,
+    NOISE_EXPLAINS,
+)
 from attngeom.network import Head, Symmetry, Weights, identity_symmetry
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput, tensors_of
 from attngeom.network.symmetry.factor import GroupFactor, Tensors
 from attngeom.results import Failure
-
-RANK_CUT = 1e-13
-ROUNDING = 1e-13
-"""A symmetry that misses by no more than this cannot be refined."""
-SMALL_MISFIT, LARGE_MISFIT = 1e-4, 0.5
-"""A symmetry that misses by more than this is not worth a refinement in the gauge as given, or a second one."""
-LARGEST = 1e60
-"""Entries beyond this mean that a chain of changes of basis has run away; their products would overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class FloatMatch:
         moved = symmetry.apply(first)
         _check_range(symmetry, first, moved)
         missed = {place: tensors_of(moved)[place] - a for place, a in tensors_of(second).items()}
-        is_met = all(bool(np.all(np.abs(missed[place]) <= NEAR * a)) for place, a in errors.items())
+        is_met = all(bool(np.all(np.abs(missed[place]) <= NOISE_EXPLAINS * a)) for place, a in errors.items())
         # Zero rows and columns have no errors, but what is computed has rounding errors there.
-        floors = {place: ROUNDING * np.max(np.abs(a), initial=0.0) for place, a in tensors_of(second).items()}
+        floors = {place: MATCH_EXACT * np.max(np.abs(a), initial=0.0) for place, a in tensors_of(second).items()}
         rounded = {place: np.where(a > 0, a, floors[place]) for place, a in errors.items()}
         return cls(symmetry, relative_distance(moved, second), is_met or is_explained(missed, rounded), is_met)
 
@@ -106,7 +106,7 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
     >>> moved = random_symmetry(w.architecture, RR, seed=1).apply(w)
-    >>> match_points(GaugedWeights(w), GaugedWeights(moved), ROUNDING).misfit < 1e-12
+    >>> match_points(GaugedWeights(w), GaugedWeights(moved), MATCH_EXACT).misfit < 1e-12
     True
     """
     first, second = source.weights, target.weights
@@ -124,7 +124,7 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
             found = refine(start, *moved)
             misfit = relative_distance(found.apply(moved[0]), moved[1], None)
             symmetry = two.inverse().compose(found).compose(one)
-            if misfit < LARGE_MISFIT:
+            if misfit < MATCH_AGAIN:
                 # Errors of the weights are of equal size in the gauge in which they were given.
                 symmetry = refine(symmetry, first, second, errors)
             return FloatMatch.of(symmetry, first, second, errors)
@@ -143,7 +143,7 @@ def _match_directly(first: Weights, second: Weights, errors: Tensors) -> FloatMa
         found = _match(first, second, is_balanced=False)
         if isinstance(found, Failure):
             return None
-        if ROUNDING < relative_distance(found.apply(first), second) < SMALL_MISFIT:
+        if MATCH_EXACT < relative_distance(found.apply(first), second) < MATCH_IN_GAUGE:
             found = refine(found, first, second)
         return FloatMatch.of(found, first, second, errors)
     except (SingularError, RangeError):
@@ -158,7 +158,7 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Fai
         moved = [
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
         ]
-        limits = ((heads, np.inf), (moved, LARGEST))
+        limits = ((heads, np.inf), (moved, MATCH_OVERFLOW))
         if not all(np.all(np.abs(x) < top) for side, top in limits for head in side for x in head.tensors.values()):
             return no_match(index, "the change of basis leaves the range of floats")
         order = _match_heads(heads, moved)
@@ -176,7 +176,7 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Fai
             if _rank(values) < values.shape[0] or _rank(moved_values) < values.shape[0]:
                 return no_match(index, UNDETERMINED)
             sides = values, moved_values
-            D_next = _solve_orthogonal(*sides) if is_balanced else lapack.solve_left(*sides, RANK_CUT)
+            D_next = _solve_orthogonal(*sides) if is_balanced else lapack.solve_left(*sides, MATCH_RANK)
         for place, ((head, other), scale) in enumerate(zip(pairs, scales)):
             C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
             B = None
@@ -239,7 +239,7 @@ def _scale(head: Head, moved: Head) -> float:
 def _rank(a: Array) -> int:
     if not np.all(np.isfinite(a)):
         return 0
-    return int(lapack.matrix_rank(a, rtol=RANK_CUT))
+    return int(lapack.matrix_rank(a, rtol=MATCH_RANK))
 
 
 def _solve_orthogonal(S: Array, T: Array) -> Array:
@@ -252,14 +252,14 @@ def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
     """A matrix B with B P ≈ P_moved and R_moved B ≈ R; see :func:`attngeom.comparison.gauges.solve_gauge`."""
     size = P.shape[0]
     if _rank(P) == size:
-        return lapack.solve_left(P, P_moved, RANK_CUT)
+        return lapack.solve_left(P, P_moved, MATCH_RANK)
     if _rank(R_moved) == size:
-        return lapack.lstsq(R_moved, R, rcond=RANK_CUT)
+        return lapack.lstsq(R_moved, R, rcond=MATCH_RANK)
     left = lapack.svd(P)[0]
     rank = _rank(P)
     span, complement = left[:, :rank], left[:, rank:]
-    on_span = P_moved @ lapack.pinv(P, rcond=RANK_CUT) @ span
+    on_span = P_moved @ lapack.pinv(P, rcond=MATCH_RANK) @ span
     kernel = lapack.svd(R_moved)[2][_rank(R_moved) :].T
     mixing = np.eye(kernel.shape[1], complement.shape[1])
-    on_complement = lapack.pinv(R_moved, rcond=RANK_CUT) @ R @ complement + kernel @ mixing
+    on_complement = lapack.pinv(R_moved, rcond=MATCH_RANK) @ R @ complement + kernel @ mixing
     return np.asarray(np.concatenate([on_span, on_complement], axis=1) @ left.T)

@@ -12,24 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats, scores_of
-from attngeom.comparison.head_inputs import TRIED, head_inputs
+from attngeom.comparison.head_inputs import head_inputs
 from attngeom.comparison.results import Report, ignore
-from attngeom.comparison.samples import COPIES, FAR, ROUNDING, Layers, copy_of, spread
+from attngeom.comparison.samples import Layers, copy_of, spread
 from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array
+from attngeom.limits.memory import SCORES_AT_ONCE
+from attngeom.limits.rounding import NOISE_DECIDES, NOISE_EXCLUDED, SCORES_UNSURE, SUM_ROUNDING
+from attngeom.limits.sizes import COMPARED_TOKENS
+from attngeom.limits.trials import (
+    HEAD_INPUTS_TRIED,
+    MORE_OUTPUT_INPUTS,
+    NOISE_COPIES,
+    OUTPUT_INPUTS,
+    SIZES_MEASURED,
+    SPREAD_EXPONENTS,
+)
 from attngeom.network import Architecture, Weights
-from attngeom.network.input_sizes import MAX_TRIED, natural_sizes, telling_sizes
+from attngeom.network.input_sizes import natural_sizes, telling_sizes
 from attngeom.network.tokens import telling_tokens
-
-INPUTS, MORE_INPUTS = 24, 108
-MAX_ENTRIES = 4 * 10**6
-MAX_TOKENS = 512
-"""Tokens of one input; networks that need more are refused."""
-VERY_FAR = 10 * FAR
-WIDE = 12
-UNSURE = 0.25
-"""Errors of scores that change attention by more than their first order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +57,11 @@ def draw_inputs(first: Weights, second: Weights, seed: int) -> Array:
     """Inputs (N, d, t) at the sizes at which some layer can be seen."""
     architecture = first.architecture
     is_plain = architecture.is_homogeneous or architecture.num_layers == 1
-    count = _affordable(architecture, INPUTS if is_plain else MORE_INPUTS)
-    sizes = telling_sizes(first, second, seed, _affordable(architecture, MAX_TRIED))
+    count = _affordable(architecture, OUTPUT_INPUTS if is_plain else MORE_OUTPUT_INPUTS)
+    sizes = telling_sizes(first, second, seed, _affordable(architecture, SIZES_MEASURED))
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((count, architecture.widths[0], telling_tokens(architecture)))
-    spread = rng.integers(-WIDE, WIDE + 1, size=(count, architecture.widths[0], 1))
+    spread = rng.integers(-SPREAD_EXPONENTS, SPREAD_EXPONENTS + 1, size=(count, architecture.widths[0], 1))
     spread[::2] = 0
     return np.asarray(np.ldexp(X, spread + np.resize(sizes, count)[:, None, None]))
 
@@ -71,24 +73,24 @@ def draw_special_inputs(first: Weights, second: Weights, seed: int) -> Array:
     X = singular_inputs(first, second, np.unique(sizes[[0, -1]]), tokens, seed)
     if architecture.heads > 1 or architecture.residual:
         passes = 4 * architecture.heads * architecture.num_layers
-        tried = _affordable(architecture, passes * TRIED) // passes
+        tried = _affordable(architecture, passes * HEAD_INPUTS_TRIED) // passes
         X = np.concatenate([X, head_inputs(first, second, sizes, tokens, seed, tried)])
     return X[: _affordable(architecture, len(X))]
 
 
 def check_tokens(architecture: Architecture) -> None:
     """Refuse networks whose outputs are seen at long inputs only."""
-    if telling_tokens(architecture) > MAX_TOKENS:
+    if telling_tokens(architecture) > COMPARED_TOKENS:
         raise SizeError(
             f"{architecture.tokens:,} tokens, {architecture.kind} without mask: floats are compared for at most"
-            f" {MAX_TOKENS}, or softmax for a multiple of a number from 3 to 64; give such a number of tokens"
+            f" {COMPARED_TOKENS}, or softmax for a multiple of a number from 3 to 64; give such a number of tokens"
         )
 
 
 def _affordable(architecture: Architecture, most: int) -> int:
     """The number of inputs whose scores fit into memory, at least one and at most so many."""
     tokens = telling_tokens(architecture)
-    return min(max(MAX_ENTRIES // (tokens * (tokens + architecture.widths[0]) * architecture.heads), 1), most)
+    return min(max(SCORES_AT_ONCE // (tokens * (tokens + architecture.widths[0]) * architecture.heads), 1), most)
 
 
 def _largest_exponents(one: ScaledOutputs, two: ScaledOutputs) -> Array:
@@ -103,8 +105,8 @@ def judge_outputs(
     """Compare the outputs at the inputs X, entry by entry, with the noise of the copies."""
     with np.errstate(all="ignore"):
         sides: list[list[ScaledOutputs]] = [[], []]
-        for done in range(2 * (COPIES + 1)):
-            report("evaluating", done, 2 * (COPIES + 1))
+        for done in range(2 * (NOISE_COPIES + 1)):
+            report("evaluating", done, 2 * (NOISE_COPIES + 1))
             k, side = divmod(done, 2)
             errors = np.random.default_rng(done) if k else None
             sides[side].append(evaluate_floats(copy_of(architecture, (one, two)[side], k), X, errors))
@@ -119,13 +121,15 @@ def judge_outputs(
         worst = np.max(ratio, axis=(1, 2), initial=0.0)
         shown = [np.linalg.norm(np.where(finite, x, 0.0), axis=(1, 2)) for x in (difference, noise, size)]
         relative = [np.where(shown[2] > 0, x / shown[2], 0.0) for x in shown[:2]]
-    apart = np.flatnonzero(worst > FAR)
+    apart = np.flatnonzero(worst > NOISE_EXCLUDED)
     if len(apart):
         is_sure = np.logical_and(*(_scores_are_sure(architecture, side, X[apart]) for side in (one, two)))
         apart = apart[is_sure]
-    is_far = len(apart) >= 2 or bool(np.any(worst[apart] > VERY_FAR))
+    is_far = len(apart) >= 2 or bool(np.any(worst[apart] > NOISE_DECIDES))
     shows = bool(np.all(finite)) and bool(np.any(size > 0))
-    exact = np.where(shown[0] > FAR * shown[1] * (ROUNDING / max(tolerance, ROUNDING)), relative[0], 0.0)
+    exact = np.where(
+        shown[0] > NOISE_EXCLUDED * shown[1] * (SUM_ROUNDING / max(tolerance, SUM_ROUNDING)), relative[0], 0.0
+    )
     rms = [float(np.sqrt(np.mean(x**2))) for x in (*relative, exact)]
     place = int(apart[np.argmax(relative[0][apart])]) if len(apart) else 0
     return OutputTest(
@@ -149,12 +153,14 @@ def _scores_are_sure(architecture: Architecture, layers: Layers, X: Array) -> Ar
     rule = architecture.rule
     if rule.is_polynomial:
         return sure
-    copies = [list(scores_of(copy_of(architecture, layers, k), X)) for k in range(COPIES + 1)]
+    copies = [list(scores_of(copy_of(architecture, layers, k), X)) for k in range(NOISE_COPIES + 1)]
     visible = np.triu(np.ones((X.shape[-1],) * 2, dtype=bool)) if architecture.causal else np.ones((1, 1), dtype=bool)
     for scores in map(np.stack, zip(*copies)):
         if rule.is_normalised:
             top = np.argmax(np.where(visible, scores[0], -np.inf), axis=-2, keepdims=True)
             scores = scores - np.take_along_axis(scores, top[None], axis=-2)
         noise = spread(scores)
-        sure &= np.all((noise <= UNSURE) | (np.abs(scores[0]) > FAR * noise) | ~visible, axis=(-2, -1))
+        sure &= np.all(
+            (noise <= SCORES_UNSURE) | (np.abs(scores[0]) > NOISE_EXCLUDED * noise) | ~visible, axis=(-2, -1)
+        )
     return sure

@@ -10,23 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attngeom.comparison.samples import FAR
 from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.limits.rounding import GRADIENT_PROGRESS, GRADIENT_ROUGH, GRADIENT_ROUNDING, NOISE_EXCLUDED
+from attngeom.limits.trials import GRADIENT_ITERATIONS, GRADIENT_PATIENCE, MANY_GRADIENT_ITERATIONS, REFINEMENT_STEPS
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.algebra import Direction, retraction
 from attngeom.network.symmetry.factor import LinearFactor, Place, Slot, Tensors
-
-MAX_STEPS = 10
-MAX_ITERATIONS, MANY_ITERATIONS = 300, 1500
-PATIENCE = 20
-WORTHWHILE = 0.95
-ROUNDING = 1e-15
-"""Conjugate gradients stop when so many iterations do not lower the misfit by this factor, or at rounding errors."""
-ROUGH = 1e-2
-"""The largest relative error of a step; steps become exact as the misfit becomes small."""
 
 Scales = dict[Place, float]
 
@@ -53,13 +45,13 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors 
     goal = {} if errors is None else {place: np.where(a > 0, scales[place] * a, np.inf) for place, a in errors.items()}
     entries = np.sqrt(sum(array.size for array in target.values()))
     moved, error = _misfit(symmetry, first, target, scales)
-    for _ in range(MAX_STEPS):
+    for _ in range(REFINEMENT_STEPS):
         if moved is None:
             break
         size = _norm(error)
         is_in_sight = _is_in_sight(error, goal)
         # A step that is far from the end need not be exact.
-        accuracy = min(ROUGH, size / entries)
+        accuracy = min(GRADIENT_ROUGH, size / entries)
         direction = _solve(_scaled(moved, scales), error, goal, architecture, accuracy)
         rate = 1.0
         while rate > 0.05:
@@ -91,7 +83,7 @@ def _misfit(g: Symmetry, first: Weights, target: Tensors, scales: Scales) -> tup
 
 
 def is_explained(missed: Tensors, errors: Tensors, within: float = 1.0) -> bool:
-    """Whether root mean squares of missed / errors are at most 1, tensor by tensor, and single entries at most FAR.
+    """Whether root mean squares of missed / errors are at most 1, tensor by tensor, and entries at most NOISE_EXCLUDED.
 
     >>> x = {(0, 0, "Q"): np.ones(2)}
     >>> is_explained({(0, 0, "Q"): np.array([0.5, 1.0])}, x), is_explained({(0, 0, "Q"): np.array([0.5, 2.0])}, x)
@@ -100,12 +92,12 @@ def is_explained(missed: Tensors, errors: Tensors, within: float = 1.0) -> bool:
     ratios = [
         np.divide(x, a, out=np.zeros_like(x), where=x != 0) for place, a in errors.items() if (x := missed[place]).size
     ]
-    return all(bool(np.mean(a**2) <= within**2 and np.max(np.abs(a)) <= FAR * within) for a in ratios)
+    return all(bool(np.mean(a**2) <= within**2 and np.max(np.abs(a)) <= NOISE_EXCLUDED * within) for a in ratios)
 
 
 def _is_in_sight(missed: Tensors, errors: Tensors) -> bool:
-    """Whether the errors do not explain what is missed, but would if they were FAR times larger."""
-    return bool(errors) and is_explained(missed, errors, FAR) and not is_explained(missed, errors)
+    """Whether the errors do not explain what is missed, but would if they were NOISE_EXCLUDED times larger."""
+    return bool(errors) and is_explained(missed, errors, NOISE_EXCLUDED) and not is_explained(missed, errors)
 
 
 def _norm(arrays: Tensors) -> float:
@@ -225,8 +217,8 @@ def _solve(tensors: Tensors, error: Tensors, goal: Tensors, architecture: Archit
     solution = np.zeros(len(gradient))
     slope = float(gradient @ direction)
     last = float(np.linalg.norm(equations.error))
-    enough = max((ROUNDING * last) ** 2, accuracy**2 * slope)
-    most = max(MAX_ITERATIONS, min(MANY_ITERATIONS, 2 * len(gradient))) if goal else MAX_ITERATIONS
+    enough = max((GRADIENT_ROUNDING * last) ** 2, accuracy**2 * slope)
+    most = max(GRADIENT_ITERATIONS, min(MANY_GRADIENT_ITERATIONS, 2 * len(gradient))) if goal else GRADIENT_ITERATIONS
     for iteration in range(1, most + 1):
         if not slope > enough:
             break
@@ -240,9 +232,9 @@ def _solve(tensors: Tensors, error: Tensors, goal: Tensors, architecture: Archit
         previous, slope = slope, float(gradient @ step)
         direction *= slope / previous
         direction += step
-        if iteration % PATIENCE == 0:
+        if iteration % GRADIENT_PATIENCE == 0:
             size = float(np.linalg.norm(equations.error))
-            if size > WORTHWHILE * last and not (goal and _is_in_sight(equations.missed(), goal)):
+            if size > GRADIENT_PROGRESS * last and not (goal and _is_in_sight(equations.missed(), goal)):
                 break
             last = size
     return equations.direction(solution)

@@ -15,11 +15,8 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
+from attngeom.limits.rounding import HEAD_ZERO, PRODUCT_ROUNDING
 from attngeom.network import Architecture, Head, Weights
-
-ROUNDING = 1e-15
-NOTHING = 0.04
-"""A product of factors below so many times what makes two heads one, relative to these, is zero."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,7 @@ def factor_rank_one(weights: Weights, tolerance: float) -> Weights | None:
         row, column = np.unravel_index(int(np.argmax(np.abs(head.V))), head.V.shape)
         V = head.V[row : row + 1]
         O = head.V[:, column : column + 1] / (V[0, column] or 1.0)
-        if np.any(np.abs(O @ V - head.V) > 4 * (tolerance + ROUNDING) * np.abs(head.V)):
+        if np.any(np.abs(O @ V - head.V) > 4 * (tolerance + PRODUCT_ROUNDING) * np.abs(head.V)):
             return None
         factored.append((Head(head.Q, head.K, V, O),))
     architecture = Architecture(
@@ -206,13 +203,13 @@ def _group(
     idle: list[Member] = []
     for side, given in enumerate(forms):
         for place, matrix in enumerate(given):
-            if lapack.norm(matrix) <= max(ROUNDING, NOTHING * close) * sizes[side][place] and seen != "plain":
+            if lapack.norm(matrix) <= max(PRODUCT_ROUNDING, HEAD_ZERO * close) * sizes[side][place] and seen != "plain":
                 idle.append(Member(side, place, 0.0))
             elif (side, place) not in mute:
                 matrices[side, place] = matrix
     # Of one coordinate all matrices are multiples of each other.
     if seen == "scaled" and all(matrix.size == 1 for matrix in matrices.values()):
-        close = max(close, ROUNDING)
+        close = max(close, PRODUCT_ROUNDING)
     groups: list[list[Member]] = []
     for (side, place), matrix in matrices.items():
         for group in (group for group in groups if close and group[0].side == side):
@@ -230,7 +227,9 @@ def is_mute(head: Head, close: float) -> bool:
     """Whether the value map of a head is zero, up to ``close`` if it is a product."""
     if head.O is None:
         return not head.V.any()
-    return lapack.norm(head.O @ head.V) <= max(ROUNDING, NOTHING * close) * lapack.norm(head.O) * lapack.norm(head.V)
+    return lapack.norm(head.O @ head.V) <= max(PRODUCT_ROUNDING, HEAD_ZERO * close) * lapack.norm(head.O) * lapack.norm(
+        head.V
+    )
 
 
 def _pair(groups: list[list[Member]], matrices: dict[tuple[int, int], Array], seen: str) -> list[list[Member]]:
@@ -273,7 +272,7 @@ def _sums(terms: list[list[Member]], maps: list[Array], side: int, seen: str, cl
     for parts in sets:
         total = sum((factor * V for factor, V in parts), np.zeros_like(maps[0]))
         size = sum(abs(factor) * lapack.norm(V) for factor, V in parts)
-        yield total if lapack.norm(total) > max(ROUNDING, close) * size else np.zeros_like(total)
+        yield total if lapack.norm(total) > max(PRODUCT_ROUNDING, close) * size else np.zeros_like(total)
 
 
 def _unread(weights: Weights, index: int, close: float, cut: float) -> Array:

@@ -10,9 +10,6 @@ import numpy as np
 from attngeom.comparison.fiber_theorems import VirtualPair
 from attngeom.comparison.results import UNTOLD, Ruling
 from attngeom.comparison.samples import (
-    AMPLIFIED,
-    FAR,
-    NEAR,
     Layers,
     Relation,
     Sample,
@@ -23,6 +20,7 @@ from attngeom.comparison.samples import (
     relate,
 )
 from attngeom.inspection.hypotheses import Traits, orbit_hypotheses
+from attngeom.limits.rounding import NOISE_EXCLUDED, NOISE_EXPLAINS, WORST_AMPLIFIED
 from attngeom.network import Architecture
 
 
@@ -129,9 +127,9 @@ def _relate_scale(logs: Sample, sign: float, powers: float, tolerance: float) ->
     if not np.all(np.isfinite(logs.values)):
         return "unclear"
     value, noise = abs(float(logs.value)), float(logs.noise)
-    if sign < 0 or value > FAR * noise:
+    if sign < 0 or value > NOISE_EXCLUDED * noise:
         return "far"
-    return "close" if value <= NEAR * noise and value <= AMPLIFIED * tolerance * powers else "unclear"
+    return "close" if value <= NOISE_EXPLAINS * noise and value <= WORST_AMPLIFIED * tolerance * powers else "unclear"
 
 
 def _is_orbit(architecture: Architecture, side: list[Sample]) -> bool:

@@ -11,8 +11,7 @@ from flint import fmpz, fmpz_mat
 
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array
-
-COMPLETION_TRIALS = 16
+from attngeom.limits.trials import COMPLETIONS
 
 
 @lru_cache(maxsize=64)
@@ -81,7 +80,7 @@ def _complete(P: Array, P_moved: Array, R: Array, R_moved: Array) -> ClearedMatr
         return None
     kernel = QQ.nullspace(R_moved).T
     rng = np.random.default_rng(0)
-    for _ in range(COMPLETION_TRIALS):
+    for _ in range(COMPLETIONS):
         shift = QQ.matmul(kernel, QQ.convert(rng.integers(-1, 2, size=(kernel.shape[1], complement.shape[1]))))
         moved = np.concatenate([P_moved[:, span], images + shift], axis=1)
         if QQ.rank(moved) == size:

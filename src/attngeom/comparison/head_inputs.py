@@ -17,18 +17,21 @@ from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
 from attngeom.exact.scaling import split_scale
+from attngeom.limits.rounding import SHARE_STEPS
+from attngeom.limits.trials import (
+    ALL_HEAD_INPUTS_KEPT,
+    HEAD_INPUTS_KEPT,
+    HEAD_INPUTS_TRIED,
+    SATURATED_SCORES,
+    SIZE_MARGIN,
+)
 from attngeom.network import Architecture, Head, Weights
-from attngeom.network.input_sizes import MARGIN
 from attngeom.network.symmetry import tensors_of
 
-TRIED, KEPT, MAX_KEPT = 384, 3, 144
-SATURATED = (4, 6, 8, 10)
-"""Scores of these powers of two: attention is about to be saturated, or is."""
-STEPS = 16
-"""Shares of a head are told apart in so many steps: inputs at which it is heard equally well are taken in turn."""
 
-
-def head_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int, tried: int = TRIED) -> Array:
+def head_inputs(
+    first: Weights, second: Weights, sizes: Array, tokens: int, seed: int, tried: int = HEAD_INPUTS_TRIED
+) -> Array:
     """For each head of either network the inputs (N, d, tokens), of those tried, that show its values and its scores.
 
     >>> from attngeom.exact import RR
@@ -47,8 +50,12 @@ def head_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed
             given = evaluate_floats(weights, X)
             for changed in _with_signs_changed(weights):
                 shares = _changes(given, evaluate_floats(changed, X))
-                chosen |= set(np.argsort(-np.floor(STEPS * shares), axis=0, kind="stable")[:KEPT].ravel().tolist())
-    return X[sorted(chosen)[:MAX_KEPT]]
+                chosen |= set(
+                    np.argsort(-np.floor(SHARE_STEPS * shares), axis=0, kind="stable")[:HEAD_INPUTS_KEPT]
+                    .ravel()
+                    .tolist()
+                )
+    return X[sorted(chosen)[:ALL_HEAD_INPUTS_KEPT]]
 
 
 def _sparse_inputs(
@@ -71,9 +78,11 @@ def _sparse_inputs(
     X = np.choose(np.arange(count)[:, None, None] % len(kinds), kinds)
     X = np.stack([x[:, rng.permutation(tokens)] for x in X])
     # Attention is saturated at inputs beyond the natural sizes; a homogeneous network has one size.
-    largest = 0 if architecture.is_homogeneous else MARGIN // 2
+    largest = 0 if architecture.is_homogeneous else SIZE_MARGIN // 2
     powers = np.resize(sizes, count)[:, None] + rng.integers(0, largest + 1, size=(count, 1))
-    apart = np.where(rng.integers(2, size=(count, 1)) > 0, rng.integers(-MARGIN, MARGIN + 1, size=(count, tokens)), 0)
+    apart = np.where(
+        rng.integers(2, size=(count, 1)) > 0, rng.integers(-SIZE_MARGIN, SIZE_MARGIN + 1, size=(count, tokens)), 0
+    )
     return np.asarray(np.ldexp(X, (powers + apart)[:, None, :]))
 
 
@@ -94,7 +103,7 @@ def _saturating_inputs(weights: Weights, tokens: int, rng: np.random.Generator) 
             if not np.all(np.isfinite(form)) or not form.any():
                 continue
             values, vectors = lapack.eigh(form)
-            for place, power in product(np.flatnonzero(values < 0), SATURATED):
+            for place, power in product(np.flatnonzero(values < 0), SATURATED_SCORES):
                 size = np.sqrt(2.0**power * float(architecture.temperature) / -values[place])
                 apart = rng.integers(-1, 2, size=tokens)
                 yield np.ldexp(size * vectors[:, [place]], -(forms[0][1] // 2)) * np.ldexp(1.0, apart)

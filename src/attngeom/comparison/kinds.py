@@ -7,19 +7,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from attngeom.comparison.results import Comparison, Report, Separation
-from attngeom.comparison.samples import COPIES, FAR, NEAR, ROUNDING, error_sizes, spread
+from attngeom.comparison.samples import error_sizes, spread
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Array, Balls
+from attngeom.limits.memory import SAMPLE_TOKENS
+from attngeom.limits.rounding import NOISE_EXCLUDED, NOISE_EXPLAINS, SEPARATING_BITS, SUM_ROUNDING
+from attngeom.limits.trials import NOISE_COPIES, SEPARATING_INPUTS, SEPARATING_SHRINK
 from attngeom.network import Weights, forward
 from attngeom.network.invariants import HeadInvariants, exchanged, head_invariants, layer_bias, pivot_of
 from attngeom.network.programs import is_rational
-
-INPUTS = 12
-BITS = (128, 512, 2048)
-"""Precisions in which inputs are tried that may separate two networks."""
-SHRINK = 16
-"""Inputs are tried in four sizes, each so many times smaller: large ones saturate gates."""
-MOST_TOKENS = 64
 
 Same = Callable[[Array, Array], bool]
 """Whether two arrays (copies, entries) agree: exactly, or within the noise that the copies show."""
@@ -109,11 +105,11 @@ def _separate(first: Weights, second: Weights, seed: int) -> Separation | None:
     """An input at which exact outputs differ, or balls do not overlap."""
     architecture = first.architecture
     rng = np.random.default_rng(seed)
-    shape = (architecture.widths[0], min(architecture.tokens, MOST_TOKENS))
+    shape = (architecture.widths[0], min(architecture.tokens, SAMPLE_TOKENS))
     rational = is_rational(architecture)
-    for number in range(INPUTS):
-        X = QQ.convert(rng.integers(-9, 10, size=shape)) / SHRINK ** (number % 4)
-        for domain in [QQ] if rational else [Balls(bits) for bits in BITS]:
+    for number in range(SEPARATING_INPUTS):
+        X = QQ.convert(rng.integers(-9, 10, size=shape)) / SEPARATING_SHRINK ** (number % 4)
+        for domain in [QQ] if rational else [Balls(bits) for bits in SEPARATING_BITS]:
             try:
                 outputs = [forward(weights.to(domain), domain.convert(X)) for weights in (first, second)]
             except (SingularError, DomainError):
@@ -132,13 +128,13 @@ def _compare_floats(first: Weights, second: Weights, tolerance: float, seed: int
         return Comparison(same_function=True, standing="estimate", reason=reason, tolerance=tolerance, seed=seed)
     rng = np.random.default_rng(seed)
     architecture = first.architecture
-    shape = (INPUTS, architecture.widths[0], min(architecture.tokens, MOST_TOKENS))
+    shape = (SEPARATING_INPUTS, architecture.widths[0], min(architecture.tokens, SAMPLE_TOKENS))
     X = rng.standard_normal(shape)
     with np.errstate(all="ignore"):
         outputs = [np.stack([forward(weights, X) for weights in side]) for side in copies]
     difference = np.abs(outputs[0][0] - outputs[1][0])
     noise = np.hypot(*(spread(side) for side in outputs))
-    if np.all(np.isfinite(difference)) and np.any(difference > FAR * noise):
+    if np.all(np.isfinite(difference)) and np.any(difference > NOISE_EXCLUDED * noise):
         place = int(np.argmax((difference / np.maximum(noise, 1e-300)).max(axis=(1, 2))))
         separation = Separation(X[place], (outputs[0][0][place], outputs[1][0][place]), RR)
         return Comparison(
@@ -160,7 +156,7 @@ def _copies(weights: Weights, tolerance: float, seed: int) -> list[Weights]:
     tensors = dict(weights.tensors())
     sizes = {name: error_sizes(array, tolerance) for name, array in tensors.items()}
     found = [weights]
-    for _ in range(COPIES):
+    for _ in range(NOISE_COPIES):
         noisy = {name: array + sizes[name] * rng.standard_normal(array.shape) for name, array in tensors.items()}
         found.append(Weights.from_tensors(weights.architecture, noisy, RR))
     return found
@@ -169,4 +165,4 @@ def _copies(weights: Weights, tolerance: float, seed: int) -> list[Weights]:
 def _is_within_noise(one: Array, two: Array) -> bool:
     """Whether every entry differs by at most four times its noise, and by rounding errors."""
     noise = np.hypot(spread(one), spread(two))
-    return bool(np.all(np.abs(one[0] - two[0]) <= NEAR * noise + ROUNDING * np.abs(one[0])))
+    return bool(np.all(np.abs(one[0] - two[0]) <= NOISE_EXPLAINS * noise + SUM_ROUNDING * np.abs(one[0])))

@@ -7,11 +7,11 @@ import numpy as np
 from attngeom.comparison.gauges import solve_left
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
+from attngeom.limits.memory import QUADRIC_TABLE
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
 from attngeom.network.attention.rule import Key
 
-MAX_TABLE = 300_000
 Mixings = tuple[Array | None, ...]
 """For each layer the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""
 
@@ -116,7 +116,7 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
 def fits_table(weights: Weights) -> bool:
     """Whether the coefficients of each layer are few enough to be listed; kinds that are not polynomial have none."""
     return not weights.architecture.rule.is_polynomial or all(
-        layer.d_out * layer.d_in**2 * (layer.d_in + 1) // 2 <= MAX_TABLE for layer in weights.architecture.layers
+        layer.d_out * layer.d_in**2 * (layer.d_in + 1) // 2 <= QUADRIC_TABLE for layer in weights.architecture.layers
     )
 
 

@@ -20,12 +20,12 @@ from attngeom.comparison.gauges import random_matrix, solve_gauge, solve_left
 from attngeom.errors import DomainError
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
+from attngeom.limits.trials import HEAD_ORDERS
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.factor import GroupFactor
 from attngeom.results import Failure
 
-MAX_ORDERS = 120
 UNDETERMINED = "the stacked value maps lack full row rank, so the basis after the layer is not determined"
 
 Mark = tuple[fmpz, ...]
@@ -170,7 +170,7 @@ def _orders(first: Sequence[Mark], second: Sequence[Mark]) -> Iterator[tuple[int
     groups = [[[place for place, x in enumerate(side) if x == mark] for side in (first, second)] for mark in distinct]
     if any(len(places) != len(targets) for places, targets in groups):
         return
-    for choice in islice(product(*(permutations(targets) for _, targets in groups)), MAX_ORDERS):
+    for choice in islice(product(*(permutations(targets) for _, targets in groups)), HEAD_ORDERS):
         order = [0] * len(first)
         for (places, _), targets in zip(groups, choice):
             for place, target in zip(places, targets):

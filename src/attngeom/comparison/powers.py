@@ -9,15 +9,12 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import near_exponents
+from attngeom.limits.rounding import ELEMENT_EXPONENTS, FLOAT_EXPONENTS
+from attngeom.limits.trials import OUTPUT_POWER_SWEEPS, POWER_SWEEPS
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry import Between, QueryKey, Scale, ValueOutput, linear_factors, tensors_of, weights_of
 from attngeom.network.symmetry.factor import Place, Slot
 
-SWEEPS, OUTPUT_SWEEPS = 6, 3
-RANGE = 900
-"""Exponents of a group element beyond this are cut: what is lost lies below the smallest float beside entries of 1."""
-LARGEST_SHIFT = 2200
-"""From the smallest float to the largest."""
 ORDER = (QueryKey, ValueOutput, Scale, Between)
 """Factors are balanced in this order: the heads first, then the layers against each other."""
 
@@ -36,7 +33,9 @@ def _largest(parts: Iterable[Array]) -> Array:
 def _middle(outer: Array, inner: Array | float = np.nan) -> Array:
     """The s that makes outer + s and inner − s about equal; with one of them absent, the other becomes 0."""
     s = np.where(np.isnan(outer), inner, np.where(np.isnan(inner), -outer, (inner - outer) / 2))
-    return np.asarray(np.clip(np.rint(np.where(np.isnan(s), 0.0, s)), -RANGE, RANGE).astype(np.int64))
+    return np.asarray(
+        np.clip(np.rint(np.where(np.isnan(s), 0.0, s)), -ELEMENT_EXPONENTS, ELEMENT_EXPONENTS).astype(np.int64)
+    )
 
 
 class _Balance:
@@ -109,7 +108,7 @@ class _Balance:
         tensors = tensors_of(self.given)
         for place, a in tensors.items():
             shifts = np.nan_to_num(self.sizes[place] - exponents(a))
-            tensors[place] = np.ldexp(a, np.clip(shifts, -LARGEST_SHIFT, LARGEST_SHIFT).astype(np.int64))
+            tensors[place] = np.ldexp(a, np.clip(shifts, -FLOAT_EXPONENTS, FLOAT_EXPONENTS).astype(np.int64))
         return weights_of(self.given.architecture, tensors, RR)
 
     def gauge(self) -> Symmetry:
@@ -159,7 +158,7 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
     architecture = first.architecture
     sides = [_Balance(weights) for weights in (first, second)]
     for side in sides:
-        for _ in range(SWEEPS):
+        for _ in range(POWER_SWEEPS):
             if not side.sweep():
                 break
     inputs = np.zeros(architecture.widths[0], dtype=np.int64)
@@ -168,7 +167,7 @@ def rescale_pair(first: Weights, second: Weights) -> RescaledPair:
         inputs = _middle(_largest(scores))
         for side in sides:
             side.move(side.inputs, inputs)
-        for _ in range(OUTPUT_SWEEPS):
+        for _ in range(OUTPUT_POWER_SWEEPS):
             units = _middle(_largest(e for side in sides for e in side.largest_live(side.outputs)))
             moved = bool(units.any())
             for side in sides:

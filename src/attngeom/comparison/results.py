@@ -12,6 +12,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
+from attngeom.limits.shown import SIGNIFICANT_DIGITS
 from attngeom.network import Symmetry, Weights
 from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
 from attngeom.results import Result
@@ -53,7 +54,7 @@ class Separation:
         record = self.to_json()
         outputs = record["outputs"]
         if self.domain.encloses:
-            outputs = [[[x.str(digits.SHOWN) for x in row] for row in output] for output in self.outputs]
+            outputs = [[[x.str(SIGNIFICANT_DIGITS) for x in row] for row in output] for output in self.outputs]
         shown = {f"output of {name}": digits.matrix(output) for name, output in zip("AB", outputs)}
         return {"separating input": digits.matrix(record["separating_input"]), **shown}
 

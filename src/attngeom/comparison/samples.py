@@ -14,15 +14,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.limits.rounding import LARGEST_CHANGE, NOISE_EXCLUDED, NOISE_EXPLAINS, SUM_ROUNDING, WORST_AMPLIFIED
+from attngeom.limits.trials import NOISE_COPIES
 from attngeom.network import Architecture, Head, Weights
-
-COPIES = 12
-ROUNDING = 2.0**-48
-NEAR, FAR = 4.0, 30.0
-"""Differences up to NEAR times the noise are explained by it, from FAR times on they are not."""
-AMPLIFIED = 10_000.0
-"""What the worst direction sees may differ by so many times τ and still be called the same."""
-LARGEST_CHANGE = 0.05
 
 Relation = Literal["close", "far", "unclear"]
 Layers = list[list[dict[str, Array]]]
@@ -43,8 +37,8 @@ def draw_copies(weights: Weights, tolerance: float, seed: int, share: float = 0.
 
 
 def _with_errors(a: Array, tolerance: float, share: float, rng: np.random.Generator) -> Array:
-    errors = rng.standard_normal((2, COPIES, *a.shape))
-    others = np.where(a != 0, max(share * tolerance, ROUNDING) * beside(a), 0.0) if share else 0.0 * a
+    errors = rng.standard_normal((2, NOISE_COPIES, *a.shape))
+    others = np.where(a != 0, max(share * tolerance, SUM_ROUNDING) * beside(a), 0.0) if share else 0.0 * a
     return np.concatenate([a[None], a * (1 + tolerance * errors[0]) + others * errors[1]])
 
 
@@ -57,7 +51,7 @@ def beside(a: Array) -> Array:
 
 def error_sizes(a: Array, tolerance: float) -> Array:
     """The root mean square errors of the entries of a matrix known to a tolerance."""
-    return np.asarray(np.hypot(tolerance * a, max(tolerance / 2, ROUNDING) * beside(a)))
+    return np.asarray(np.hypot(tolerance * a, max(tolerance / 2, SUM_ROUNDING) * beside(a)))
 
 
 def copy_of(architecture: Architecture, layers: Layers, k: int) -> Weights:
@@ -132,12 +126,12 @@ def relate(one: Sample, two: Sample, tolerance: float) -> Relation:
     difference, noise = np.abs(one.value - two.value), np.hypot(one.noise, two.noise)
     if not np.all(np.isfinite(difference)) or not np.all(np.isfinite(noise)):
         return "unclear"
-    if np.any(difference > FAR * noise):
+    if np.any(difference > NOISE_EXCLUDED * noise):
         return "far"
-    if np.any(difference > NEAR * noise):
+    if np.any(difference > NOISE_EXPLAINS * noise):
         return "unclear"
-    allowed = min(AMPLIFIED * tolerance, LARGEST_CHANGE)
-    if relative_change(one.value, two.value, noise * (ROUNDING / max(tolerance, ROUNDING))) > allowed:
+    allowed = min(WORST_AMPLIFIED * tolerance, LARGEST_CHANGE)
+    if relative_change(one.value, two.value, noise * (SUM_ROUNDING / max(tolerance, SUM_ROUNDING))) > allowed:
         return "unclear"
     return "close"
 
@@ -178,12 +172,12 @@ def _equilibration(size: Array) -> tuple[Array, Array]:
 
 def is_far_from_zero(sample: Sample) -> bool:
     """Whether some entry stands out from its noise, so that no copy is zero."""
-    return bool(np.any(np.abs(sample.value) > FAR * sample.noise))
+    return bool(np.any(np.abs(sample.value) > NOISE_EXCLUDED * sample.noise))
 
 
 def is_zero(sample: Sample, tolerance: float) -> bool:
     """Whether all entries are zero up to rounding errors."""
-    floor = 4 * sample.noise * (ROUNDING / max(tolerance, ROUNDING))
+    floor = 4 * sample.noise * (SUM_ROUNDING / max(tolerance, SUM_ROUNDING))
     return bool(np.all(np.abs(sample.value) <= floor))
 
 
@@ -192,7 +186,7 @@ def has_rank_two(sample: Sample) -> bool:
     rows, columns = _equilibration(np.abs(sample.value))
     values = lapack.svdvals(rows * sample.value * columns)
     noise = float(np.linalg.norm(rows * sample.noise * columns))
-    return len(values) > 1 and bool(values[1] > FAR * noise)
+    return len(values) > 1 and bool(values[1] > NOISE_EXCLUDED * noise)
 
 
 def best_known(a: Sample, b: Sample) -> tuple[int, int]:

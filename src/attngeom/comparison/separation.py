@@ -15,17 +15,12 @@ from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
+from attngeom.limits.rounding import ENCLOSURE_BITS
+from attngeom.limits.trials import FIRST_SEPARATIONS, SEPARATIONS_AT_A_SIZE, TRIED_SIZES
+from attngeom.limits.work import ENCLOSED_SCORES, ENCLOSED_TRIAL
 from attngeom.network import Weights
 from attngeom.network.input_sizes import LayerExponents, sizes_of_scores, thinned
 from attngeom.network.tokens import telling_tokens, with_all_tokens
-
-MAX_WORK = 4 * 10**6
-"""Scores that are enclosed by balls in one search, at about a microsecond each."""
-MAX_TRIAL = 2 * MAX_WORK
-FIRST_TRIALS = 4
-TRIALS_AT_A_SIZE = 2
-MAX_SIZES = 8
-PRECISIONS = (256, 1024)
 
 
 def separate_balls(
@@ -40,8 +35,8 @@ def separate_balls(
     architecture = first.architecture
     shape = (architecture.widths[0], telling_tokens(architecture))
     work = architecture.num_layers * architecture.heads * shape[1] * (shape[1] + shape[0])
-    most = FIRST_TRIALS + len(PRECISIONS) * MAX_SIZES * TRIALS_AT_A_SIZE
-    limit = max(min(MAX_WORK // work, most), 1 if work <= MAX_TRIAL else 0)
+    most = FIRST_SEPARATIONS + len(ENCLOSURE_BITS) * TRIED_SIZES * SEPARATIONS_AT_A_SIZE
+    limit = max(min(ENCLOSED_SCORES // work, most), 1 if work <= ENCLOSED_TRIAL else 0)
     functions: dict[Balls, list[Callable[[Array], Array]]] = {}
     for done, (size, domain) in enumerate(islice(_trials(first, second), limit)):
         report("evaluating", done, limit)
@@ -58,11 +53,11 @@ def separate_balls(
 
 def _trials(first: ClearedNetwork, second: ClearedNetwork) -> Iterator[tuple[int, Balls]]:
     """Sizes of inputs, as exponents of 2, and precisions at which they are evaluated."""
-    yield from [(0, Balls(PRECISIONS[0]))] * FIRST_TRIALS
+    yield from [(0, Balls(ENCLOSURE_BITS[0]))] * FIRST_SEPARATIONS
     natural = sizes_of_scores(first.architecture, [_layer_exponents(network) for network in (first, second)])
-    sizes = thinned(natural, MAX_SIZES).tolist() if natural else []
-    for precision in PRECISIONS:
-        yield from [(size, Balls(precision)) for size in sizes] * TRIALS_AT_A_SIZE
+    sizes = thinned(natural, TRIED_SIZES).tolist() if natural else []
+    for precision in ENCLOSURE_BITS:
+        yield from [(size, Balls(precision)) for size in sizes] * SEPARATIONS_AT_A_SIZE
 
 
 def _layer_exponents(network: ClearedNetwork) -> list[LayerExponents]:

@@ -14,12 +14,10 @@ import numpy as np
 from attngeom.errors import RangeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
+from attngeom.limits.rounding import DIRECTIONS_APART
+from attngeom.limits.trials import SINGULAR_BASES
 from attngeom.network import Weights
 from attngeom.network.input_sizes import thinned
-
-LOUDER = 10.0
-"""Directions whose singular values differ by this factor are taken apart."""
-MAX_BASES = 12
 
 
 def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int) -> Array:
@@ -34,7 +32,7 @@ def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, 
     """
     rng = np.random.default_rng(seed)
     bases = [base for weights in (first, second) for base in _small_directions(weights)]
-    chosen = thinned(list(range(len(bases))), MAX_BASES)
+    chosen = thinned(list(range(len(bases))), SINGULAR_BASES)
     found = [
         np.ldexp(bases[place] @ rng.standard_normal((bases[place].shape[1], tokens)), int(size))
         for place in chosen
@@ -79,5 +77,5 @@ def _below_gaps(rows: Array, heard: int) -> Iterator[Array]:
     values, right = lapack.svd(rows)[1:]
     values = np.concatenate([values, np.zeros(len(right) - len(values))])
     for place in range(1, min(len(right), heard)):
-        if values[place - 1] > LOUDER * values[place]:
+        if values[place - 1] > DIRECTIONS_APART * values[place]:
             yield right[place:].T

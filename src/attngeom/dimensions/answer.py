@@ -11,11 +11,12 @@ from attngeom.dimensions.counts import UpperBound, upper_bound
 from attngeom.dimensions.formulas import formula, formulas
 from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.minor import estimate_dimension
-from attngeom.dimensions.lower.search import INSTANT, REQUESTS, Request, find_lower_bound
+from attngeom.dimensions.lower.search import REQUESTS, Request, find_lower_bound
 from attngeom.dimensions.modern import modern_formula
 from attngeom.dimensions.programs import program_bounds
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.errors import InputError
+from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY, DIMENSION_WITHOUT_FORMULA, PROGRAM_COMPUTED_ANYWAY
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
 from attngeom.results import Result, Standing
@@ -23,10 +24,6 @@ from attngeom.results import Result, Standing
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
 
-SMALL_PROGRAM = 400
-"""Kinds beyond the papers with so few weights are computed even if a theorem covers them."""
-SMALL = 2000
-"""Without a formula, dimensions up to this bound are computed even if no proof was asked for."""
 
 LOSSES = {
     "query-key": "query-key groups GL(a): K → C K, Q → C⁻ᵀ Q",
@@ -208,7 +205,7 @@ def dimension(
         raise ArithmeticError(f"{theorem.source} exceeds the upper bound {upper.value} for {architecture}")
     if method == "theorem" and theorem is None:
         raise InputError("--method theorem given; no theorem covers this architecture, leave it out to compute bounds")
-    small = upper.value <= (SMALL if stated.dimension is None else INSTANT)
+    small = upper.value <= (DIMENSION_WITHOUT_FORMULA if stated.dimension is None else DIMENSION_PROVEN_ANYWAY)
     if method == "theorem" or (method == "auto" and not small and (theorem is not None or not prove)):
         return stated
     lower = find_lower_bound(architecture, upper.value, method, seed, progress, workers)
@@ -223,7 +220,7 @@ def dimension(
     elif theorem is not None:
         standing, value = "theorem", theorem.value
         reason = f"{theorem.source}; the computed lower bound is {lower.value}"
-    elif lower.method in ("minor", "schur") and upper.value <= SMALL:
+    elif lower.method in ("minor", "schur") and upper.value <= DIMENSION_WITHOUT_FORMULA:
         estimate = estimate_dimension(architecture, upper.value, seed)
         standing, probability = "probabilistic", estimate.error_probability
         value = max(estimate.value, lower.value)
@@ -251,7 +248,7 @@ def _from_program(
     theorem = modern_formula(architecture)
     if method == "theorem" and theorem is None:
         raise InputError("--method theorem given; no theorem covers this architecture, leave it out to compute bounds")
-    small = architecture.num_parameters <= SMALL_PROGRAM
+    small = architecture.num_parameters <= PROGRAM_COMPUTED_ANYWAY
     claim: dict[str, Any] = {"seed": seed, "architecture": architecture, "formula": theorem}
     if method == "theorem" or (theorem is not None and not prove and not small):
         assert theorem is not None

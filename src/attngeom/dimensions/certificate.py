@@ -9,12 +9,14 @@ from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.formulas import formula
 from attngeom.dimensions.lower.bound import LowerBound
-from attngeom.dimensions.lower.search import INSTANT, Request, find_lower_bound
+from attngeom.dimensions.lower.search import Request, find_lower_bound
 from attngeom.dimensions.programs import sampled_tokens, without_idle_values
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
 from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.recheck import RECHECKED_DIMENSION, SYMMETRY_ENTRIES
+from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY
 from attngeom.network import Architecture
 from attngeom.network.programs import program_of
 from attngeom.network.symmetry import count_generators
@@ -22,10 +24,6 @@ from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
-
-MAX_SYMMETRY_ENTRIES = 2 * 10**7
-MAX_DIMENSION = 4000
-"""Rechecking a minor costs the cube of the dimension, in slower code; larger claims get a transcript."""
 
 
 def certifiable_method(architecture: Architecture) -> Request:
@@ -35,7 +33,7 @@ def certifiable_method(architecture: Architecture) -> Request:
     known = formula(architecture)
     if known is not None and known.status == "theorem":
         return "auto"
-    return "minor" if upper_bound(architecture).value <= MAX_DIMENSION else "krylov"
+    return "minor" if upper_bound(architecture).value <= RECHECKED_DIMENSION else "krylov"
 
 
 def certify_dimension(answer: Dimension) -> Certificate:
@@ -87,9 +85,9 @@ def _certify_program(answer: Dimension) -> Certificate:
 def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:
     """The minor that was found if it is small enough, else a transcript, for which the proof is repeated if need be."""
     architecture = answer.architecture
-    is_minor = found.method == "minor" and found.value <= MAX_DIMENSION
+    is_minor = found.method == "minor" and found.value <= RECHECKED_DIMENSION
     if not is_minor and found.transcript is None:
-        method: Request = "minor" if found.value <= INSTANT else "krylov"
+        method: Request = "minor" if found.value <= DIMENSION_PROVEN_ANYWAY else "krylov"
         found = find_lower_bound(architecture, found.value, method, answer.seed)
         if found.value != answer.dimension:
             raise InputError(f"no proof by {method} reaches dimension {answer.dimension}; use another seed")
@@ -105,6 +103,6 @@ def _upper_witness(answer: Dimension) -> dict[str, Any]:
     """The symmetries if they are few enough and suffice, else the count."""
     architecture = answer.architecture
     size = sum(count_generators(architecture).values()) * architecture.num_parameters
-    if size <= MAX_SYMMETRY_ENTRIES and symmetry_upper_bound(architecture, answer.seed) == answer.dimension:
+    if size <= SYMMETRY_ENTRIES and symmetry_upper_bound(architecture, answer.seed) == answer.dimension:
         return {"method": "symmetries", "prime": WORD_PRIME, "point": name_point(answer.seed)}
     return {"method": "count"}

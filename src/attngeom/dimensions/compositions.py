@@ -17,11 +17,9 @@ from attngeom.dimensions.effective import EffectiveLayer, bounded_rank
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.recheck import RECHECKED_PARAMETERS
+from attngeom.limits.work import CUT_LAYERS
 from attngeom.network import Architecture, forward, random_weights
-
-MAX_PARAMETERS = 10**6
-MAX_LAYERS = 200
-"""Larger parts are not evaluated to see whether their outputs span; the bound is then the one without this."""
 
 
 def count_maps(d: int, depth: int, parallel: bool, limit: int) -> int:
@@ -97,7 +95,7 @@ def count_composition(
     ``sizes`` bounds the maps of each layer, ``shared`` is what the linear groups after each layer take from the sum.
     """
     best: dict[tuple[int, int], int] = {}
-    if len(layers) > MAX_LAYERS:
+    if len(layers) > CUT_LAYERS:
         total = sum(sizes) - sum(shared[: len(layers) - 1])
         return min(total, count_part(layers, architecture.causal, total))
     for length in range(1, len(layers) + 1):
@@ -111,7 +109,7 @@ def count_composition(
                 # Sums that are not below what is known need no forward pass.
                 if total - layers[k].d_in ** 2 < min(found):
                     first = _part(architecture, layers[i:k])
-                    if first.num_parameters <= MAX_PARAMETERS and outputs_span(first):
+                    if first.num_parameters <= RECHECKED_PARAMETERS and outputs_span(first):
                         found.append(total - layers[k].d_in ** 2)
             best[i, j] = min(found)
     return best[0, len(layers)]

@@ -16,9 +16,9 @@ from attngeom.dimensions.slices import SlicedNetwork, named_slice
 from attngeom.errors import SingularError
 from attngeom.exact.domains import Array
 from attngeom.exact.points import name_point, residues
+from attngeom.limits.memory import TANGENTS_AT_ONCE
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
-from attngeom.network.tangent import MAX_CHUNK
 from attngeom.network.weights import Head
 
 
@@ -117,7 +117,7 @@ def sampled_jacobian(network: SlicedNetwork, samples: Samples) -> Array:
     """
     out = np.empty((*samples.C.shape[:-2], network.num_columns), dtype=samples.X.dtype)
     with network.domain.working():
-        size = max(1, MAX_CHUNK * len(out) // max(out.size, 1))
+        size = max(1, TANGENTS_AT_ONCE * len(out) // max(out.size, 1))
         for start in range(0, len(out), size):
             part = slice(start, start + size)
             _write_rows(network, samples.select(part), out[part])

@@ -17,11 +17,9 @@ from itertools import permutations
 import numpy as np
 
 from attngeom.exact.domains import QQ, Array
+from attngeom.limits.memory import LAYER_KERNEL
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
-
-MAX_ENTRIES = 4 * 10**5
-"""Entries of the matrix of one layer; larger ones are left out, so that the bound is weaker."""
 
 
 def layer_kernels(weights: Weights) -> Array:
@@ -40,7 +38,7 @@ def layer_kernels(weights: Weights) -> Array:
         places = [next(slots) for head in heads for _ in head.tensors]
         start, stop = places[0].start, places[-1].stop
         layer = _Layer(architecture, [_Seen.of(head, reached[index], read[index]) for head in heads])
-        if layer.num_entries(stop - start) > MAX_ENTRIES:
+        if layer.num_entries(stop - start) > LAYER_KERNEL:
             continue
         kernel = QQ.nullspace(layer.matrix()) if layer.num_entries(1) else QQ.eye(stop - start)
         rows = QQ.zeros((len(kernel), architecture.num_parameters))

@@ -12,7 +12,6 @@ from attngeom.dimensions.answer import dimension
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.balls import check_balls_size
-from attngeom.dimensions.lower.bound import SPARE_ROWS
 from attngeom.dimensions.lower.minor import entry_degree
 from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
@@ -22,19 +21,13 @@ from attngeom.exact.domains import RR, BalancedField, Balls
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.limits.memory import LOCAL_BALLS, LOCAL_JACOBIAN
+from attngeom.limits.trials import INPUT_SCALES, POINT_TOKENS, SAMPLE_DOUBLINGS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
 from attngeom.network.tokens import telling_tokens
 from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
-
-MAX_ENTRIES = 5 * 10**8
-MAX_TOKENS = 8
-MAX_BALLS = 25 * 10**5
-"""Longer inputs cost memory; further tokens are left out where that keeps bounds valid, or for an estimate."""
-INPUT_SCALES = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 8.0)
-"""Exponentials saturate at large scores, and average tokens at small ones: inputs of several sizes see past both."""
-MAX_DOUBLINGS = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,10 +97,10 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
         raise DomainError(f"weights over {weights.domain.name} given; rational or float weights are required")
     architecture = weights.architecture
     size = architecture.num_parameters * max(
-        upper_bound(architecture).value + SPARE_ROWS, sum(count_generators(architecture).values())
+        upper_bound(architecture).value + SPARE_JACOBIAN_ROWS, sum(count_generators(architecture).values())
     )
-    if size > MAX_ENTRIES:
-        raise SizeError(f"a matrix of {size:,} entries is needed; at most {MAX_ENTRIES:,} are supported")
+    if size > LOCAL_JACOBIAN:
+        raise SizeError(f"a matrix of {size:,} entries is needed; at most {LOCAL_JACOBIAN:,} are supported")
     return _estimate(weights, seed) if weights.domain.rounds else _bound(weights, seed)
 
 
@@ -117,9 +110,9 @@ def _bound(weights: Weights, seed: int) -> PointRank:
     most = min(upper_bound(architecture).value, symmetry_upper_bound_at(weights))
     if not architecture.rule.is_polynomial:
         return _between(weights, _rank_by_balls(weights, most, seed), most, "balls", seed)
-    p, lower = _rank_mod_p(weights, most + SPARE_ROWS, seed)
+    p, lower = _rank_mod_p(weights, most + SPARE_JACOBIAN_ROWS, seed)
     # Samples with fewer tokens than the network has may miss more than chance explains.
-    known = lower < most and architecture.tokens <= MAX_TOKENS
+    known = lower < most and architecture.tokens <= POINT_TOKENS
     error = min(1.0, most * entry_degree(architecture) / p) if known else None
     return _between(weights, lower, most, "minor", seed, p, error)
 
@@ -153,7 +146,7 @@ def _rank_mod_p(weights: Weights, rows: int, seed: int) -> tuple[int, int]:
     """A prime that divides no denominator, and the rank of the full Jacobian modulo it."""
     p, residues = modulo_some_prime(lambda p: weights.to(BalancedField(p)), BLAS_PRIME)
     network = full_blocks(residues)
-    samples = random_samples(network, rows, min(weights.architecture.tokens, MAX_TOKENS), seed + 1)
+    samples = random_samples(network, rows, min(weights.architecture.tokens, POINT_TOKENS), seed + 1)
     return p, Elimination(sampled_jacobian(network, samples), p, keep_upper=False).run().rank
 
 
@@ -161,8 +154,8 @@ def _rank_by_balls(weights: Weights, rows: int, seed: int) -> int:
     """A certified lower bound with true exponentials, at normal inputs of several sizes."""
     balls = Balls()
     architecture = weights.architecture
-    tokens = telling_tokens(architecture, MAX_TOKENS)
-    check_balls_size(2 * rows, tokens, architecture, MAX_BALLS)
+    tokens = telling_tokens(architecture, POINT_TOKENS)
+    check_balls_size(2 * rows, tokens, architecture, LOCAL_BALLS)
     points = _float_samples(weights.to(RR), 2 * rows, tokens, seed)
     samples = Samples(balls.convert(points.X), balls.convert(points.C), None)
     return certify_rank(sampled_jacobian(full_blocks(weights.to(balls)), samples), balls.precision).rank
@@ -210,12 +203,12 @@ def _measure(weights: Weights, most: int, seed: int) -> Rank:
     As many random rows as the dimension suffice for exact numbers; rounding may hide some, so rows are doubled until
     the rank stays the same twice. Rows have unit norm, and each tensor is varied relative to its own norm.
     """
-    network, tokens = full_blocks(weights), min(weights.architecture.tokens, MAX_TOKENS)
+    network, tokens = full_blocks(weights), min(weights.architecture.tokens, POINT_TOKENS)
     units = np.concatenate([np.full(tensor.size, np.linalg.norm(tensor) or 1.0) for _, tensor in weights.tensors()])
     found: list[Rank] = []
-    for doubling in range(MAX_DOUBLINGS + 1):
-        rows = (most + SPARE_ROWS) << doubling
-        if found and rows * len(units) > MAX_ENTRIES:
+    for doubling in range(SAMPLE_DOUBLINGS + 1):
+        rows = (most + SPARE_JACOBIAN_ROWS) << doubling
+        if found and rows * len(units) > LOCAL_JACOBIAN:
             break
         with np.errstate(all="ignore"):
             J = sampled_jacobian(network, _float_samples(weights, rows, tokens, seed + doubling)) * units

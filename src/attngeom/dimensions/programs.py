@@ -16,6 +16,7 @@ from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.trials import PROGRAM_TOKENS, ROOT_SAMPLES, ROOT_SEEDS
 from attngeom.network.architecture import Architecture
 from attngeom.network.programs import program_of
 from attngeom.network.symmetry import infinitesimal_action
@@ -25,12 +26,6 @@ from attngeom.programs.program import Program
 from attngeom.rank.analysis import bound_above
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import RankBound, bound_rank, find_point
-
-MORE_SAMPLES = (4, 16, 48)
-"""Samples for each weight, tried in turn, where outputs have roots that exist at few samples."""
-MORE_SEEDS = 16
-TOKENS = 3
-"""Distinct tokens of a sample, where fewer tokens lose nothing: recurrences and masks, at least one more than heads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +44,7 @@ def sampled_tokens(architecture: Architecture) -> int:
     With a mask the first outputs do not depend on later tokens; otherwise all tokens are taken.
     """
     if architecture.causal and not architecture.options.get("memory"):
-        return min(architecture.tokens, max(TOKENS, architecture.heads + 1))
+        return min(architecture.tokens, max(PROGRAM_TOKENS, architecture.heads + 1))
     return architecture.tokens
 
 
@@ -69,13 +64,13 @@ def without_idle_values(architecture: Architecture) -> Architecture:
 
 def _seed_with_roots(program: Program, seed: int) -> int:
     """The first seed from this one on at whose point the roots of the program exist."""
-    for attempt in range(MORE_SEEDS):
+    for attempt in range(ROOT_SEEDS):
         try:
             find_point(program, seed + attempt)
             return seed + attempt
         except InputError:
             continue
-    raise InputError(f"roots of the network exist at none of {MORE_SEEDS} random points; no rank can be computed mod p")
+    raise InputError(f"roots of the network exist at none of {ROOT_SEEDS} random points; no rank can be computed mod p")
 
 
 def orbit_bound(architecture: Architecture, seed: int) -> UpperBound:
@@ -116,7 +111,7 @@ def program_bounds(
     rank = bound_rank(program, _seed_with_roots(program, seed), progress)
     if any(program.places("root")):
         # Later outputs need more roots: at most samples they do not exist.
-        for times in MORE_SAMPLES:
+        for times in ROOT_SAMPLES:
             if rank.value < upper.value:
                 rank = bound_rank(program, _seed_with_roots(program, seed), progress, times * program.num_parameters)
     proof = prove_rank(rank.point)

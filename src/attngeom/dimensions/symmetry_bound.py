@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.dimensions.layer_kernel import layer_kernels
-from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES
 from attngeom.errors import SizeError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import name_point
 from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
+from attngeom.limits.memory import DENSE_BYTES
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators, infinitesimal_action
 from attngeom.network.weights import Weights, named_weights
@@ -19,7 +19,7 @@ from attngeom.network.weights import Weights, named_weights
 def check_size(architecture: Architecture) -> None:
     """SizeError if the matrix of all symmetry vectors is too large."""
     count = sum(count_generators(architecture).values())
-    if 8 * count * architecture.num_parameters > MAX_DENSE_BYTES:
+    if 8 * count * architecture.num_parameters > DENSE_BYTES:
         raise SizeError(
             f"{count:,} symmetry vectors of length {architecture.num_parameters:,}; use the parameter count"
         )

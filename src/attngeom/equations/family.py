@@ -25,9 +25,8 @@ from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import GF, Array, Domain
 from attngeom.exact.polynomials import Polynomial, exponent_table
 from attngeom.exact.primes import BIG_PRIME
+from attngeom.limits.memory import CHOICES_TABLE
 from attngeom.results import plain_card
-
-MAX_TABLE = 200_000
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ def without_unused(f: Any) -> Polynomial:
 
 def combination_array(n: int, r: int, indices: Array) -> Array:
     """The r-subsets of 0 … n−1 with these lexicographic indices, as rows."""
-    if comb(n, r) <= MAX_TABLE:
+    if comb(n, r) <= CHOICES_TABLE:
         return _combination_table(n, r)[indices.astype(np.int64)]
     return np.array([combination_at(n, r, int(k)) for k in indices], dtype=np.int64).reshape(len(indices), r)
 

@@ -19,11 +19,8 @@ from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.polynomials import Polynomial
-
-MAX_EXPANDED = 9
-"""Minors of this size are written out: 9! terms."""
-MAX_BLOCK = 2**17
-"""Values that are computed at once; points lie along the last axis, so that gathering copies whole rows of memory."""
+from attngeom.limits.memory import MINOR_VALUES
+from attngeom.limits.work import EXPANDED_MINOR
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,8 +145,8 @@ class MinorFamily(RowFamily):
     def polynomial(self, index: int) -> Polynomial:
         """The minor written out, in the coordinates of its entries alone: any number of coordinates is no obstacle."""
         self.check_range(index, index + 1)
-        if self.size > MAX_EXPANDED:
-            raise SizeError(f"a minor of size {self.size} given; up to {MAX_EXPANDED} are written out: evaluate it")
+        if self.size > EXPANDED_MINOR:
+            raise SizeError(f"a minor of size {self.size} given; up to {EXPANDED_MINOR} are written out: evaluate it")
         row, k = divmod(index, self.count // self.sizes[0])
         I, J = self._chosen(*divmod(k, self.row_sizes[1]))
         places, factors = self.matrix.block(I, J)
@@ -173,7 +170,7 @@ def points_first(values: Array, batch: tuple[int, ...]) -> Array:
 
 def blocks(count: int, points: int) -> Iterator[slice]:
     """Parts of so many rows of values, each small enough for the cache."""
-    step = max(1, MAX_BLOCK // max(points, 1))
+    step = max(1, MINOR_VALUES // max(points, 1))
     return (slice(start, start + step) for start in range(0, count, step))
 
 

@@ -13,10 +13,8 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, divide, quadric_table, symmetrize
+from attngeom.limits.memory import RING_VARIABLES
 from attngeom.network.attention.rule import swap
-
-MAX_VARIABLES = 5000
-"""Variables of a polynomial ring in all coordinates; each monomial stores as many exponents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +170,10 @@ def ambient_point(variety: Variety) -> Points:
     """
     d, m, rows = variety.d, variety.num_targets, range(variety.d_out)
     count = variety.d_out * (comb(d + 2, 3) * variety.has_single + variety.num_pairs * m * variety.has_cross)
-    if count > MAX_VARIABLES:
+    if count > RING_VARIABLES:
         raise SizeError(
-            f"a polynomial in {count:,} coordinates asked for; up to {MAX_VARIABLES:,} are written: evaluate it instead"
+            f"a polynomial in {count:,} coordinates asked for; up to {RING_VARIABLES:,} are written:"
+            " evaluate it instead"
         )
     single = [coordinate_name(variety, i, (0,), R) for i in rows for R in triples(d) if variety.has_single]
     indices = [(*S, k) for S in pairs(d) for k in range(m) if variety.has_cross]

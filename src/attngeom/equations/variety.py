@@ -8,9 +8,8 @@ from math import comb
 from typing import Any
 
 from attngeom.errors import InputError
+from attngeom.limits.sizes import VARIETY_SIZE
 from attngeom.network import Architecture
-
-MAX_SIZE = 10**6
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Variety:
             value = getattr(self, name)
             if value is None and name in ("tokens", "targets", "value_width"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_SIZE:
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= VARIETY_SIZE:
                 raise InputError(f"{name} = {str(value)[:40]} given; an integer between 1 and 10^6 is required")
         if self.tokens is None and (self.causal or self.residual):
             raise InputError("causal or residual layer given without tokens; the number of tokens is required")

@@ -10,10 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.exact.residues import TILE_ROWS, BalancedResidues
-
-BLOCK = 16
-"""Columns that are eliminated at once, by inverting a block; recursion makes everything else a matrix product."""
+from attngeom.exact.residues import BalancedResidues
+from attngeom.limits.memory import ELIMINATION_BLOCK, TILE_ROWS
 
 
 class Elimination:
@@ -48,11 +46,11 @@ class Elimination:
 
     def _eliminate(self, start: int, stop: int, pending: int) -> None:
         """Eliminate columns in the rows from ``rank`` on, whose entries hold ``pending`` unreduced products."""
-        if stop - start <= BLOCK:
+        if stop - start <= ELIMINATION_BLOCK:
             self._eliminate_block(start, stop)
             return
         row, block = self.rank, len(self.inverses)
-        middle = start + ((stop - start) // 2 + BLOCK - 1) // BLOCK * BLOCK
+        middle = start + ((stop - start) // 2 + ELIMINATION_BLOCK - 1) // ELIMINATION_BLOCK * ELIMINATION_BLOCK
         self._eliminate(start, middle, pending)
         rows_are_left = self.rank < len(self.a)
         if self.rank > row and (rows_are_left or self.keep_upper):

@@ -13,15 +13,11 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import DAMPING, DAMPING_EASED, DAMPING_HARDENED, FIT_PROGRESS, LEAST_DAMPING
+from attngeom.limits.trials import REFUSED_STEPS
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
-
-DAMPING, LEAST = 1e-3, 1e-15
-EASED, HARDENED = 30.0, 8.0
-"""What the damping is divided by after a step that lowers ‖r‖, and multiplied by after one that does not."""
-REFUSALS = 8
-WORTHWHILE = 1e-9
 
 
 def fit(
@@ -48,7 +44,7 @@ def fit(
     refused = np.zeros(x.shape[:-1], dtype=int)
     is_done = np.zeros(x.shape[:-1], dtype=bool)
     solve: Callable[[Array], Array] | None = None
-    for _ in range(steps * REFUSALS):
+    for _ in range(steps * REFUSED_STEPS):
         if solve is None:
             if not steps:
                 break
@@ -59,9 +55,13 @@ def fit(
         before, after = np.linalg.norm(r, axis=-1), np.linalg.norm(found, axis=-1)
         better = (after < before) & ~is_done
         refused = np.where(better, 0, refused + 1)
-        is_small = (after > 0.5 * before) & (after <= rest) | (after > (1 - WORTHWHILE) * before) | (after == 0)
-        is_done |= better & is_small | (refused == REFUSALS)
-        damping = np.where(better, np.maximum(damping / EASED, LEAST), np.where(is_done, damping, damping * HARDENED))
+        is_small = (after > 0.5 * before) & (after <= rest) | (after > (1 - FIT_PROGRESS) * before) | (after == 0)
+        is_done |= better & is_small | (refused == REFUSED_STEPS)
+        damping = np.where(
+            better,
+            np.maximum(damping / DAMPING_EASED, LEAST_DAMPING),
+            np.where(is_done, damping, damping * DAMPING_HARDENED),
+        )
         if better.any():
             x, r = np.where(better[..., None], trial, x), np.where(better[..., None], found, r)
             solve = None

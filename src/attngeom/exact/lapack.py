@@ -19,9 +19,7 @@ import numpy as np
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact.arrays import Array
 from attngeom.exact.scaling import join_scale, split_scale
-
-MODERATE = 2.0**300
-"""Matrices whose largest entry lies within this factor of 1 are taken as they are: sums of squares stay in range."""
+from attngeom.limits.rounding import MODERATE_SIZE
 
 
 def moderate(a: Array) -> tuple[Array, int]:
@@ -33,7 +31,7 @@ def moderate(a: Array) -> tuple[Array, int]:
     largest = float(np.abs(a).max(initial=0.0))
     if not isfinite(largest):
         raise RangeError("numbers left the range of floats; give weights and inputs of moderate size, or exact ones")
-    if largest == 0 or 1 / MODERATE <= largest <= MODERATE:
+    if largest == 0 or 1 / MODERATE_SIZE <= largest <= MODERATE_SIZE:
         return a, 0
     return split_scale(a)
 

@@ -12,8 +12,7 @@ from flint import fmpq
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import WORD_PRIME, primes_from
-
-MAX_PRIMES = 64
+from attngeom.limits.trials import LIFTING_PRIMES
 
 
 def crt(residues: Sequence[Array], primes: Sequence[int]) -> Array:
@@ -91,7 +90,7 @@ def lift_nullspace(
     used: list[int] = []
     bases: list[Array] = []
     candidate: Array | None = None
-    for p in islice(primes_from(WORD_PRIME), MAX_PRIMES) if primes is None else primes:
+    for p in islice(primes_from(WORD_PRIME), LIFTING_PRIMES) if primes is None else primes:
         matrix = matrix_mod(p)
         if candidate is not None and _annihilates(matrix, candidate, p):
             return candidate

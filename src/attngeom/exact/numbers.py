@@ -10,6 +10,7 @@ import numpy as np
 from flint import fmpq, fmpz
 
 from attngeom.errors import InputError
+from attngeom.limits.sizes import NUMBER_DIGITS
 
 
 def as_fmpq(x: Any) -> fmpq:
@@ -38,12 +39,11 @@ def as_fmpq(x: Any) -> fmpq:
 _FRACTION = re.compile(r"([+-]?[0-9]+)(?:/([0-9]+))?")
 # The exponent is bounded so that a short hostile string cannot stand for a huge number.
 _DECIMAL = re.compile(r"([+-]?(?=\.?[0-9])[0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?")
-_MAX_DIGITS = 100_000
 
 
 def _parse_fmpq(text: str) -> fmpq:
     text = text.strip()
-    if len(text) <= _MAX_DIGITS:
+    if len(text) <= NUMBER_DIGITS:
         if match := _FRACTION.fullmatch(text):
             numerator, denominator = fmpz(match[1].lstrip("+")), fmpz(match[2] or 1)
             if denominator != 0:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import FormatError
+from attngeom.limits.sizes import POINT_NAME
 
-MAX_NAME = 80
 _NAME = re.compile(r"[!-~]+")
 
 
@@ -32,9 +32,9 @@ def name_point(seed: int) -> str:
 
 def check_name(name: Any) -> str:
     """The name of a point: printable ASCII without spaces; FormatError otherwise."""
-    if type(name) is not str or len(name) > MAX_NAME or not _NAME.fullmatch(name):
+    if type(name) is not str or len(name) > POINT_NAME or not _NAME.fullmatch(name):
         raise FormatError(
-            f"point {str(name)[:40]!r} found; a name of at most {MAX_NAME} printable ASCII characters is required"
+            f"point {str(name)[:40]!r} found; a name of at most {POINT_NAME} printable ASCII characters is required"
         )
     return name
 

@@ -10,9 +10,9 @@ from typing import TypeVar
 from flint import fmpz
 
 from attngeom.errors import InputError
+from attngeom.limits.trials import PRIMES_TRIED
 
 T = TypeVar("T")
-TRIES = 8
 
 SMALL_PRIME = 251
 """Largest prime below 2^8: 1,000 balanced products stay below 2^24, so float32 BLAS is exact, twice as fast."""
@@ -57,7 +57,7 @@ def modulo_some_prime(convert: Callable[[int], T], first: int) -> tuple[int, T]:
     >>> modulo_some_prime(lambda p: GF(p).convert(["1/7"]).tolist(), 7)
     (5, [3])
     """
-    for p in islice(primes_from(first), TRIES):
+    for p in islice(primes_from(first), PRIMES_TRIED):
         try:
             return p, convert(p)
         except InputError:

@@ -10,8 +10,8 @@ import numpy as np
 from attngeom.errors import DomainError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.lapack import svdvals
+from attngeom.limits.rounding import CLEAR_GAP
 
-CLEAR_GAP = 1e3
 EPSILON = float(np.finfo(float).eps)
 
 

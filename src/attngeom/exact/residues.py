@@ -16,11 +16,8 @@ from flint import nmod_mat
 
 from attngeom.errors import DomainError
 from attngeom.exact.arrays import Array, check_product
-
-TILE_ROWS, TILE_COLUMNS = 512, 1024
-"""Products are formed tile by tile: 4 MB stay in cache while they are subtracted and reduced."""
-SMALL = 2**12
-"""Up to this number of products the overhead of the calls is all that counts."""
+from attngeom.limits.memory import TILE_COLUMNS, TILE_ROWS
+from attngeom.limits.work import SMALL_PRODUCT
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ def matmul_mod(a: Array, b: Array, p: int) -> Array:
     """
     check_product(a, b)
     field = BalancedResidues(p)
-    if a.size * b.shape[-1] <= SMALL and b.ndim == 2:
+    if a.size * b.shape[-1] <= SMALL_PRODUCT and b.ndim == 2:
         # A few integer operations on all products at once; sums of k < 2^32 residues fit in int64.
         return np.asarray((a[..., :, :, None] * b % p).sum(axis=-2) % p)
     return field.to_integers(field.multiply(field.from_residues(a), field.from_residues(b)))

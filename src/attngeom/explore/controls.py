@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.explore.shelf import Shelf, ShelfItem
+from attngeom.limits.sizes import CONTROL_NUMBERS
 
 DECIMAL = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,6})?")
 RATIONAL = re.compile(r"-?[0-9]{1,40}(/0*[1-9][0-9]{0,39}|\.[0-9]{1,40})?")
-MAX_NUMBERS = 2000
 State = dict[str, Any]
 """The values of the controls of a view, by name."""
 
@@ -156,8 +156,8 @@ def parse_numbers(given: str, name: str) -> list[list[Fraction]]:
     """
     lines = [re.split(r"[\s,;]+", line.strip()) for line in given.splitlines() if line.strip()]
     words = [word for line in lines for word in line]
-    if len(words) > MAX_NUMBERS:
-        raise SizeError(f"{name}: {len(words):,} numbers given; at most {MAX_NUMBERS:,} are read")
+    if len(words) > CONTROL_NUMBERS:
+        raise SizeError(f"{name}: {len(words):,} numbers given; at most {CONTROL_NUMBERS:,} are read")
     for word in words:
         if not RATIONAL.fullmatch(word):
             raise InputError(f"{name}: {word[:40]!r} given; numbers such as 3, -2/5 or 0.25 are required")

@@ -14,13 +14,9 @@ from attngeom.certification.refutation import Violation
 from attngeom.exact.domains import QQ
 from attngeom.exact.polynomials import Polynomial
 from attngeom.layer.coefficients import Coefficients
+from attngeom.limits.shown import EXPANDED_DEGREE, POLYNOMIAL_TERMS
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.maps import accessor_of
-
-MAX_TERMS = 60
-"""Terms of a polynomial that a page shows; the others are counted."""
-MAX_DEGREE = 4
-"""Equations of higher degree have thousands of terms: they are named, not expanded."""
 
 
 def _indexed(head: str, below: str, above: str = "") -> Markup:
@@ -64,14 +60,14 @@ def show_polynomial(f: Polynomial, names: Mapping[str, Markup] | None = None) ->
     """
     known = {name: show_name(name) for name in f.variables} | dict(names or {})
     parts: list[str] = []
-    for exponents, c in f.terms[:MAX_TERMS]:
+    for exponents, c in f.terms[:POLYNOMIAL_TERMS]:
         powers = {name: e for name, e in zip(f.variables, exponents) if e}
         factors = [known[name] + (Markup("<sup>{}</sup>").format(e) if e > 1 else "") for name, e in powers.items()]
         if abs(c) != 1 or not factors:
             factors.insert(0, Markup(abs(c)))
         parts.append(("− " if c < 0 else "+ " if parts else "") + Markup(" ").join(factors))
-    if len(f.terms) > MAX_TERMS:
-        parts.append(f"+ {len(f.terms) - MAX_TERMS:,} further terms")
+    if len(f.terms) > POLYNOMIAL_TERMS:
+        parts.append(f"+ {len(f.terms) - POLYNOMIAL_TERMS:,} further terms")
     return Markup(" ").join(parts) if parts else Markup("0")
 
 
@@ -123,7 +119,7 @@ def expand(violation: Violation, coefficients: Coefficients) -> Broken:
     definition.evaluate(violation.data, replace(given, **watched))
     entries = tuple(Reading(key, _name(key, coefficients.d_out), value) for key, value in read.items())
     shown = {f"z{place}": entry.name for place, entry in enumerate(entries)}
-    if violation.degree > MAX_DEGREE:
+    if violation.degree > EXPANDED_DEGREE:
         return Broken(entries, None, shown)
     ring = QQ.polynomials(tuple(shown))
     variables = dict(zip(read, ring.gens(), strict=True))

@@ -15,10 +15,8 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attngeom.explore.pages import refusal
-from attngeom.explore.shelf import MAX_UPLOAD
+from attngeom.limits.sizes import ADDRESS_CHARACTERS, FORM_BYTES, UPLOAD_BYTES
 
-MAX_ADDRESS = 2**15
-MAX_FORM = 2**17
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -50,8 +48,8 @@ class Guard:
         host, root = headers.get("host", ""), self._root
         if host not in self._hosts:
             return 403, "this server answers to 127.0.0.1 only"
-        if len(path) > MAX_ADDRESS:
-            return 414, f"an address of {len(path):,} characters given; at most {MAX_ADDRESS:,} are read"
+        if len(path) > ADDRESS_CHARACTERS:
+            return 414, f"an address of {len(path):,} characters given; at most {ADDRESS_CHARACTERS:,} are read"
         if headers.get("origin", f"http://{host}") != f"http://{host}":
             return 403, "only pages of this server may ask"
         # Links elsewhere lead to the start page alone, which computes nothing.
@@ -62,7 +60,7 @@ class Guard:
             return 403, "this address lacks the token; open the address that attngeom explore printed"
         if "transfer-encoding" in headers:
             return 411, "a body without its length given; its length is required"
-        longest = MAX_UPLOAD if path == f"{root}/upload" else MAX_FORM if method == "POST" else 0
+        longest = UPLOAD_BYTES if path == f"{root}/upload" else FORM_BYTES if method == "POST" else 0
         if int(size := headers.get("content-length", "0")) > longest:
             return 413, f"a body of {size} bytes given; at most {longest:,} are read: name large files at the start"
         return None
@@ -76,8 +74,8 @@ class Guard:
             await send(message)
 
         refused = self.refuse(scope["method"], scope["path"], headers := Headers(scope=scope))
-        if len(headers.getlist("host")) != 1 or len(scope["query_string"]) > MAX_ADDRESS:
-            refused = 400, f"an address of more than {MAX_ADDRESS:,} characters or of two hosts given"
+        if len(headers.getlist("host")) != 1 or len(scope["query_string"]) > ADDRESS_CHARACTERS:
+            refused = 400, f"an address of more than {ADDRESS_CHARACTERS:,} characters or of two hosts given"
         if refused is None:
             await self._app({**scope, "root_path": self._root}, receive, send_with_policy)
         else:

@@ -15,6 +15,7 @@ from attngeom.exact.domains import RR, Array
 from attngeom.exact.ranks import measured_rank
 from attngeom.explore.pages import math
 from attngeom.learning.blocks import head_blocks
+from attngeom.limits.rounding import HEADS_REPEATED
 from attngeom.models.findings import HeadRow
 from attngeom.network import Weights
 
@@ -25,8 +26,6 @@ MEASURES = {
     "lambda": "learning coefficient λ of the matrix A of the head in its weights",
     "coincidence": "heads that repeat another head of their layer",
 }
-SAME = 1e-9
-"""Heads whose matrices A and value maps differ by less than this, relative to their norm, are shown as repeated."""
 
 
 class HeadFacts(NamedTuple):
@@ -84,7 +83,7 @@ def facts_of_weights(weights: Weights) -> list[HeadFacts]:
 
 
 def _repeats(one: Sequence[Array], other: Sequence[Array]) -> bool:
-    return all(np.linalg.norm(a - b) <= SAME * np.linalg.norm(a) for a, b in zip(one, other, strict=True))
+    return all(np.linalg.norm(a - b) <= HEADS_REPEATED * np.linalg.norm(a) for a, b in zip(one, other, strict=True))
 
 
 def facts_of_model(rows: Sequence[HeadRow]) -> list[HeadFacts]:

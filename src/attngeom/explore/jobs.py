@@ -16,14 +16,9 @@ from typing import Any, Literal
 from attngeom.errors import InputError
 from attngeom.explore.pages import refusal
 from attngeom.explore.shelf import Shelf
+from attngeom.limits.memory import JOBS_AT_ONCE
+from attngeom.limits.seconds import JOB_FORGOTTEN_SECONDS, JOB_SECONDS, JOB_WATCH_SECONDS
 from attngeom.processes import Child
-
-BUDGET_SECONDS = 60.0
-MOST_AT_ONCE = 3
-"""Jobs that run at the same time; more are refused, so that one page cannot take the machine."""
-FORGOTTEN_SECONDS = 20.0
-"""A job that no window asks about for this long is ended."""
-WATCH_SECONDS = 0.2
 
 Stage = Literal["running", "done", "failed", "cancelled", "out of time"]
 
@@ -51,7 +46,7 @@ class Job:
     def follow(self) -> None:
         """Take the lines of the process, progress and at last its answer, until it ends or its time is over."""
         while self.stage == "running":
-            line, now = self.child.read_line(WATCH_SECONDS), time.monotonic()
+            line, now = self.child.read_line(JOB_WATCH_SECONDS), time.monotonic()
             if line:
                 message = json.loads(line)
                 self.done, self.total = message.get("progress", (self.done, self.total))
@@ -63,7 +58,7 @@ class Job:
             if now - self.started > self.budget:
                 words = f"not finished within {self.budget:g} s; give a smaller one, or run the command below"
                 self.end("out of time", refusal(words))
-            if now - self.asked > FORGOTTEN_SECONDS:
+            if now - self.asked > JOB_FORGOTTEN_SECONDS:
                 self.end("cancelled", refusal("cancelled: its window was closed"))
         self.child.close()
 
@@ -76,14 +71,14 @@ class Job:
 class Jobs:
     """The jobs of a server; a thread follows each one."""
 
-    def __init__(self, budget: float = BUDGET_SECONDS) -> None:
+    def __init__(self, budget: float = JOB_SECONDS) -> None:
         self._budget = budget
         self._jobs: dict[str, Job] = {}
 
     def start(self, view: str, name: str, texts: Mapping[str, str], shelf: Shelf) -> str:
         """Start the job ``name`` of a view for a state, and return the key to ask for it."""
-        if sum(job.stage == "running" for job in self._jobs.values()) >= MOST_AT_ONCE:
-            raise InputError(f"{MOST_AT_ONCE} long computations are running; wait for one, or cancel one")
+        if sum(job.stage == "running" for job in self._jobs.values()) >= JOBS_AT_ONCE:
+            raise InputError(f"{JOBS_AT_ONCE} long computations are running; wait for one, or cancel one")
         for old in [key for key, job in self._jobs.items() if job.stage != "running"][:-32]:
             del self._jobs[old]
         child = Child("attngeom.explore.worker")

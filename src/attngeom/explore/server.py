@@ -28,29 +28,27 @@ from starlette.staticfiles import StaticFiles
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.explore.controls import opening_texts, read_state, read_texts
 from attngeom.explore.guard import Guard
-from attngeom.explore.jobs import BUDGET_SECONDS, Jobs
+from attngeom.explore.jobs import Jobs
 from attngeom.explore.pages import refusal, render
 from attngeom.explore.shelf import KINDS, Shelf
 from attngeom.explore.view import View
 from attngeom.explore.views import VIEWS, find_view
+from attngeom.limits.seconds import BODY_SECONDS, JOB_SECONDS, LOADING_PAUSE_SECONDS
 
 HOST = "127.0.0.1"
-BODY_SECONDS = 60.0
-"""What a body may take to arrive, from this machine to itself."""
 OPTIONS: dict[str, Any] = {
     **{"http": "h11", "ws": "none", "loop": "asyncio", "lifespan": "off", "proxy_headers": False},
     **{"log_level": "critical", "log_config": None, "access_log": False, "server_header": False},
     **{"limit_concurrency": 256, "timeout_graceful_shutdown": 1},
 }
 """Of uvicorn: one strict parser of requests, no upgrades, no word of who asks; connections are bounded."""
-QUIET_SECONDS = 0.3
 Found = TypeVar("Found")
 
 
 class Explorer:
     """The server with its files and jobs; answers are computed one at a time, long work in other processes."""
 
-    def __init__(self, paths: Iterable[str | Path] = (), port: int = 0, budget: float = BUDGET_SECONDS) -> None:
+    def __init__(self, paths: Iterable[str | Path] = (), port: int = 0, budget: float = JOB_SECONDS) -> None:
         self.shelf = Shelf.of_paths(paths)
         self.jobs = Jobs(budget)
         # The engine is not written for threads; every answer is short, so that nobody waits.
@@ -100,9 +98,9 @@ class Explorer:
     def warm(self) -> None:
         """Load the engine while the first page is being looked at, never while somebody waits."""
         for name in VIEWS:
-            time.sleep(QUIET_SECONDS)
+            time.sleep(LOADING_PAUSE_SECONDS)
             while self._engine.locked():
-                time.sleep(QUIET_SECONDS)
+                time.sleep(LOADING_PAUSE_SECONDS)
             find_view(name)
 
     def write_visit(self) -> Path:

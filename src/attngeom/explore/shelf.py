@@ -15,12 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from attngeom.errors import InputError, SizeError
+from attngeom.limits.sizes import DROPPED_BYTES, UPLOAD_BYTES
 from attngeom.temporaries import temporary_folder
 
-MAX_UPLOAD = 64 * 2**20
-"""Bytes of a dropped file; larger ones are named on the command line, where nothing is copied."""
-MAX_DROPPED = 4 * MAX_UPLOAD
-"""Bytes of all dropped files that are kept; the oldest goes first."""
 KINDS = {
     "weights": "weights of a network",
     "coefficients": "coefficients of a cubic map",
@@ -151,14 +148,14 @@ class Shelf:
             with path.open("wb") as stream:
                 async for chunk in chunks:
                     size += len(chunk)
-                    if size > MAX_UPLOAD:
-                        raise SizeError(f"a file of more than {MAX_UPLOAD:,} bytes dropped; name it when you start")
+                    if size > UPLOAD_BYTES:
+                        raise SizeError(f"a file of more than {UPLOAD_BYTES:,} bytes dropped; name it when you start")
                     stream.write(chunk)
         except BaseException:
             path.unlink()
             raise
         dropped = [entry for entry in self.entries.values() if not entry.is_named]
-        while dropped and size + sum(entry.size for entry in dropped) > MAX_DROPPED:
+        while dropped and size + sum(entry.size for entry in dropped) > DROPPED_BYTES:
             Path(self.entries.pop(dropped.pop(0).key).path).unlink()
         self.entries[key] = item = ShelfItem(key, name[-80:] or "dropped file", str(path))
         return item

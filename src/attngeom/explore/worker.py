@@ -7,20 +7,18 @@ import time
 
 from attngeom.errors import AttnGeomError
 from attngeom.explore.controls import read_state
-from attngeom.explore.jobs import BUDGET_SECONDS
 from attngeom.explore.pages import refusal
 from attngeom.explore.shelf import Shelf, ShelfItem
 from attngeom.explore.views import find_view
+from attngeom.limits.memory import JOB_MEGABYTES
+from attngeom.limits.seconds import JOB_SECONDS, PROGRESS_SECONDS
 from attngeom.processes import Say, limit_resources, serve_lines
-
-MEMORY_MEGABYTES = 6 * 2**10
-PROGRESS_SECONDS = 0.1
 
 
 def answer(line: str, say: Say) -> None:
     """Answer one request; errors of the user become one line of the page, others end the process."""
     # The server ends a job by its clock; the limit of CPU time ends one that has outlived its server.
-    limit_resources(BUDGET_SECONDS, MEMORY_MEGABYTES, 0)
+    limit_resources(JOB_SECONDS, JOB_MEGABYTES, 0)
     last = 0.0
 
     def progress(done: int, total: int) -> None:
@@ -38,7 +36,7 @@ def answer(line: str, say: Say) -> None:
     except (AttnGeomError, OSError) as error:
         say({"html": refusal(error), "done": False})
     except MemoryError:
-        say({"html": refusal(f"more than {MEMORY_MEGABYTES >> 10} GB are needed; give a smaller one"), "done": False})
+        say({"html": refusal(f"more than {JOB_MEGABYTES >> 10} GB are needed; give a smaller one"), "done": False})
 
 
 def main() -> None:

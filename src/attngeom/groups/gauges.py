@@ -14,11 +14,10 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.pivots import choose_pivots, pivot_signs, tall_qr
+from attngeom.limits.rounding import SINGULAR_CONDITION
 
 Gauge = Literal["echelon", "balanced", "rotated"]
 DEFAULT: Gauge = "echelon"
-SINGULAR = 1e12
-"""Beyond this condition rows count as dependent."""
 
 
 def fix_pair(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
@@ -54,8 +53,8 @@ def balance(left: Array, right: Array, cut: float = 1e-14) -> tuple[Array, Array
 def _to_echelon(left: Array, right: Array) -> tuple[Array, Array]:
     """An identity in columns of left that its row space alone determines; rows of zeros if left has no full rank."""
     q, r = tall_qr(left.T)
-    if len(r) < len(left) or lapack.cond(r) > SINGULAR:
-        left, right = balance(left, right, 10 / SINGULAR)
+    if len(r) < len(left) or lapack.cond(r) > SINGULAR_CONDITION:
+        left, right = balance(left, right, 10 / SINGULAR_CONDITION)
         rank = int(np.any(left, axis=1).sum())
         if rank:
             left[:rank], right[:rank] = _to_echelon(left[:rank], right[:rank])

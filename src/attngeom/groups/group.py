@@ -13,15 +13,10 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.groups.gauges import SINGULAR, Gauge, fix_pair
+from attngeom.groups.gauges import Gauge, fix_pair
 from attngeom.groups.pivots import farthest_columns, first_largest, pivot_signs
 from attngeom.groups.sampler import Sampler
-
-DEPENDENT = 1e13
-WELL = 1e3
-"""Conditions of Gram matrices: beyond the first rows count as dependent; up to the second, least squares by them lose
-no more than rounding is granted."""
-SMALL = 1e-300
+from attngeom.limits.rounding import GRAM_DEPENDENT, GRAM_WELL, SINGULAR_CONDITION, SMALLEST_DIVISOR
 
 
 @dataclass(frozen=True)
@@ -146,16 +141,16 @@ class GeneralLinear(Matrices):
             return matrices
         # A matrix whose inverse has no digits left counts as singular, like one that has no inverse.
         inverse, conditions = lapack.inverses(gram)
-        regular = np.asarray(conditions < DEPENDENT)
+        regular = np.asarray(conditions < GRAM_DEPENDENT)
         if regular.any():
             own, wanted = (rows, goal) if regular.all() else (rows[regular], goal[regular])
             inverse = inverse if regular.all() else inverse[regular]
             first = (wanted @ own.transpose(0, 2, 1)) @ inverse
-            if conditions[regular].max() > WELL:
+            if conditions[regular].max() > GRAM_WELL:
                 # Least squares by the Gram matrix lost digits: one step of refinement.
                 first += (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
             matrices[regular] = first
-            regular[regular] = lapack.inverses(first)[1] < DEPENDENT
+            regular[regular] = lapack.inverses(first)[1] < GRAM_DEPENDENT
         for copy in np.flatnonzero(~regular):
             solution = lapack.lstsq(rows[copy].T, goal[copy].T).T
             usable = lapack.matrix_rank(solution) == len(solution)
@@ -169,7 +164,7 @@ class GeneralLinear(Matrices):
         if not element.size:
             return 1.0
         values = lapack.svdvals(element)
-        return float((values[:, 0] / np.maximum(values[:, -1], SMALL)).max())
+        return float((values[:, 0] / np.maximum(values[:, -1], SMALLEST_DIVISOR)).max())
 
 
 class Orthogonal(Matrices):
@@ -228,7 +223,7 @@ def _triangle_columns(matrix: Array) -> Array:
     """Columns of a triangle, as many as there are rows; none if the rows are dependent."""
     none = np.zeros(0, dtype=np.int64)
     order = farthest_columns(matrix) if matrix.shape[1] >= len(matrix) else none
-    return order if len(order) and lapack.cond(matrix[:, order]) < SINGULAR else none
+    return order if len(order) and lapack.cond(matrix[:, order]) < SINGULAR_CONDITION else none
 
 
 class Diagonal(Group):

@@ -11,22 +11,16 @@ import numpy as np
 from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-
-SWAP_ABOVE = 1.05
-TIED = 1e-9
-"""Sizes that differ by less of themselves count as equal when the largest is chosen."""
-SMALL = 1e-300
-SAFE = 1e6
-"""Up to this ratio of pivots two Cholesky steps give an orthogonal factor to rounding; above, reflections are used."""
+from attngeom.limits.rounding import CHOLESKY_SAFE, PIVOT_SWAP, PIVOT_TIED, SMALLEST_DIVISOR
 
 
 def first_largest(sizes: Array) -> Array:
-    """Per row the first place within `TIED` of the largest entry: rounding does not choose between equal ones.
+    """Per row the first place within `PIVOT_TIED` of the largest entry: rounding does not choose between equal ones.
 
     >>> first_largest(np.array([[0.5, 1.0 - 1e-15, 1.0]])).tolist()
     [1]
     """
-    return np.asarray((sizes >= (1 - TIED) * sizes.max(axis=-1, keepdims=True)).argmax(axis=-1))
+    return np.asarray((sizes >= (1 - PIVOT_TIED) * sizes.max(axis=-1, keepdims=True)).argmax(axis=-1))
 
 
 def pivot_signs(rows: Array) -> Array:
@@ -48,7 +42,7 @@ def choose_pivots(rows: Array) -> Array:
     for _ in range(10 * len(rows) + 10):
         sizes = np.abs(ratios)
         row, column = np.unravel_index(int(first_largest(sizes.reshape(-1))), sizes.shape)
-        if sizes[row, column] <= SWAP_ABOVE:
+        if sizes[row, column] <= PIVOT_SWAP:
             break
         pivots[row] = column
         change = ratios[:, column].copy()
@@ -66,7 +60,7 @@ def farthest_columns(rows: Array) -> Array:
         column, known = rows[:, place], basis[:, :step]
         for _ in range(2):  # once more for what rounding left
             column = column - known @ (known.T @ column)
-        basis[:, step] = column / max(float(np.linalg.norm(column)), SMALL)
+        basis[:, step] = column / max(float(np.linalg.norm(column)), SMALLEST_DIVISOR)
         heights -= (basis[:, step] @ rows) ** 2
         heights[place] = -np.inf
     return pivots
@@ -86,7 +80,7 @@ def tall_qr(matrix: Array) -> tuple[Array, Array]:
     try:
         q, first = _step(matrix)
         pivots = np.abs(np.diag(first))
-        if pivots.min() * SAFE > pivots.max():
+        if pivots.min() * CHOLESKY_SAFE > pivots.max():
             q, second = _step(q)
             return q, np.asarray(second @ first)
     except SingularError:

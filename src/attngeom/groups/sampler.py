@@ -7,9 +7,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-
-DEFAULT = 9.0
-"""Condition number of random matrices unless another one is asked for."""
+from attngeom.limits.rounding import RANDOM_CONDITION
 
 
 class Sampler:
@@ -19,7 +17,7 @@ class Sampler:
     (2, 3, 3)
     """
 
-    def __init__(self, seed: int, condition: float = DEFAULT) -> None:
+    def __init__(self, seed: int, condition: float = RANDOM_CONDITION) -> None:
         if not 1 <= condition <= 1e6:
             raise InputError(f"condition {condition} given; a number from 1 to 1e6 is required")
         self.rng = np.random.default_rng(seed)
@@ -44,9 +42,9 @@ class Sampler:
     def shift(self, size: int | tuple[int, ...] = ()) -> Array:
         """Shifts of biases and of directions that are not seen; small, so that they do not swamp the weights.
 
-        They are smaller still for a smaller condition number than that of `DEFAULT`, and none for 1.
+        They are smaller still for a smaller condition number than that of `RANDOM_CONDITION`, and none for 1.
         """
-        return np.asarray(self.rng.normal(size=size) * 0.3 * min(1.0, (self.condition - 1) / (DEFAULT - 1)))
+        return np.asarray(self.rng.normal(size=size) * 0.3 * min(1.0, (self.condition - 1) / (RANDOM_CONDITION - 1)))
 
     def phases(self, *shape: int) -> Array:
         """Complex numbers of modulus one."""

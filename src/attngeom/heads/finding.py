@@ -24,12 +24,9 @@ from attngeom.layer.coefficients import Coefficients, layer_table
 from attngeom.layer.copies import check_copies, looks_causal
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.splitting import LayerSplitting
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import HEADS_RESIDUAL, RECOVERED_ERROR
 from attngeom.network import Architecture, Weights
 from attngeom.results import Failure, Standing
-
-LARGEST_MISFIT = 1e-2
-"""Relative misfit beyond which heads are not given, however noisy the input is said to be."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def _from_coefficients(coefficients: Coefficients, request: _Request) -> Heads:
     if coefficients.t < 2:
         raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
     domain = coefficients.domain
-    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED, 10 * request.noise))
+    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED_ERROR, 10 * request.noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
         return Heads(standing=standing, reason=obstacle.reason, seed=request.seed, outcome="none")
@@ -192,7 +189,7 @@ def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, 
         found = _in_floats(TableSlices(table), replace(request, noise=max(request.noise, accuracy)))
         return scale_heads(found, total)
     d, d_out = architecture.widths
-    tolerance = max(RECOVERED, 10 * request.noise)
+    tolerance = max(RECOVERED_ERROR, 10 * request.noise)
     values = interpolate(box, d, d_out, architecture.tokens, RR, request.seed, tolerance=tolerance)
     return _from_coefficients(values.coefficients, request)
 
@@ -213,7 +210,7 @@ def _in_floats(source: Slices, request: _Request) -> Heads:
         return _undecided(result.reason, seed)
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
-    tolerance = min(max(RECOVERED, 100 * noise * max(blocks.amplification, 1.0)), LARGEST_MISFIT)
+    tolerance = min(max(RECOVERED_ERROR, 100 * noise * max(blocks.amplification, 1.0)), HEADS_RESIDUAL)
     known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "misfit": result.misfit}
     known["amplification"] = blocks.amplification
     heads = [head for head in result.heads if head is not None]

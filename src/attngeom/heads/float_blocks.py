@@ -13,17 +13,9 @@ import numpy as np
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
-
-DRAWS = 8
-"""Triples of slices that are tried for the eigenvectors; the one with the widest gap is taken."""
-WIDE_GAP = 1e5
-LEAST_GAP = 30.0
-"""Couplings inside one head differ less: a wider gap than this is needed to cut where the number is not given."""
-MAX_KERNEL = 1300
-"""Unknowns n² + m² up to which the near kernel is computed by a dense eigenvalue problem."""
-NEWTON_STEPS = 4
-SCALINGS = 2
-GRADIENT_STEPS = 30
+from attngeom.limits.memory import DENSE_KERNEL
+from attngeom.limits.rounding import LEAST_GAP, WIDE_GAP
+from attngeom.limits.trials import BLOCK_GRADIENT_STEPS, BLOCK_NEWTON_STEPS, BLOCK_SCALINGS, SLICE_TRIPLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +54,7 @@ def block_form(slices: Array, heads: int | None, seed: int) -> Blocks | None:
     L, R = _whiten(slices)
     even = lapack.solve(L, slices) @ lapack.inv(R)
     best = _from_eigenvectors(even, heads, rng) if n == m else None
-    if (best is None or best[2] < LEAST_GAP) and n * n + m * m <= MAX_KERNEL:
+    if (best is None or best[2] < LEAST_GAP) and n * n + m * m <= DENSE_KERNEL:
         best = _from_kernel(even, heads, rng) or best
     if best is None:
         return None
@@ -80,7 +72,7 @@ def _whiten(slices: Array) -> tuple[Array, Array]:
     k, n, m = slices.shape
     L, R = np.eye(n), np.eye(m)
     even = slices / np.linalg.norm(slices) * np.sqrt(k * n)
-    for _ in range(SCALINGS):
+    for _ in range(BLOCK_SCALINGS):
         for side in (0, 1):
             turned = even if side == 0 else np.swapaxes(even, 1, 2)
             gram = np.einsum("tab,tcb->ac", turned, turned, optimize=True) / k
@@ -102,7 +94,7 @@ def _from_eigenvectors(slices: Array, heads: int | None, rng: np.random.Generato
     """Heads from eigenvectors of T_2 T_1⁻¹, for square slices with an invertible one."""
     n = slices.shape[1]
     best: tuple[float, Array, Array, list[list[int]]] | None = None
-    for _ in range(DRAWS):
+    for _ in range(SLICE_TRIPLES):
         mixed = np.tensordot(rng.standard_normal((4, len(slices))), slices, axes=1)
         try:
             # M = T_2 T_1⁻¹ and two more, by one factorization of T_1ᵀ.
@@ -251,7 +243,7 @@ def _refine(
     form = _Form(sizes)
     try:
         C, misfit = form.blocks_of(slices, B, G)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(BLOCK_NEWTON_STEPS):
             X, Y = form.solve(C)
             moved_B, moved_G = B + B @ X, G + Y @ G
             moved_C, moved = form.blocks_of(slices, moved_B, moved_G)
@@ -321,7 +313,7 @@ class _Form:
         GX, GY = self._adjoint(R, D)
         PX, PY = GX, GY
         size = start = float(np.sum(GX**2) + np.sum(GY**2))
-        for _ in range(GRADIENT_STEPS):
+        for _ in range(BLOCK_GRADIENT_STEPS):
             if size <= 1e-12 * start or size == 0:
                 break
             image = self._apply(PX, PY, D)

@@ -14,14 +14,9 @@ from attngeom.heads.float_blocks import Blocks, block_form
 from attngeom.heads.slices import Slices, random_symmetric
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import polar_points, polarize
+from attngeom.limits.trials import RANDOM_SLICES, WIDE_SLICES
+from attngeom.limits.work import EXPANDED_BLOCK, WIDE_SLICES_FROM
 from attngeom.results import Failure
-
-SLICES = 12
-FEW_SLICES = 4
-LARGE = 200
-"""Widths from which few slices are drawn: each costs two products of matrices of that width."""
-SMALL = 16
-"""Widths up to which the block of a head is expanded into its table of quadrics."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +43,7 @@ def find_float_heads(
     ``noise``. The misfit is ‖T − Σ_h T_h‖ / ‖T‖ on slices that were not used.
     """
     rng = np.random.default_rng(seed)
-    count = SLICES if source.d < LARGE else FEW_SLICES
+    count = RANDOM_SLICES if source.d < WIDE_SLICES_FROM else WIDE_SLICES
     T = source.contract(random_symmetric(count, source.d, rng))
     size = float(np.linalg.norm(T))
     if not np.isfinite(size):
@@ -95,7 +90,7 @@ def _split_block(
     source: Slices, left: Array, left_inverse: Array, right: Array, right_inverse: Array, noise: float, seed: int
 ) -> tuple[Array, Array] | None:
     """(A, V) of the head T_h = left · (left⁻ T right⁻) · right; None if the block is no head."""
-    if source.d <= SMALL:
+    if source.d <= EXPANDED_BLOCK:
         values = source.block(left_inverse, right_inverse, polar_points(source.d).astype(np.float64))
         quadrics = np.ascontiguousarray(np.moveaxis(polarize(np.moveaxis(values, 0, -1), RR), -1, 0))
         table = np.einsum("or,src,cm->oms", left, quadrics, right, optimize=True)

@@ -20,14 +20,12 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import quadric_table
+from attngeom.limits.memory import TANGENT_SPAN
+from attngeom.limits.trials import NORMAL_EQUATIONS
 from attngeom.network import Architecture
 from attngeom.results import Result
 
 Contact = Literal["unique", "defective", "positive contact locus", "fills the space"]
-EQUATIONS = 6
-"""Random equations of T^⊥ whose second derivatives are stacked."""
-MAX_ENTRIES = 6 * 10**7
-"""Entries of the matrix that spans T."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,8 +87,8 @@ def contact_locus(d: int, d_out: int, a: int, v: int, heads: int, seed: int = 0)
     n = a * (2 * d - a) + v * (d + d_out - v) - 1
     size = d_out * d * d * (d + 1) // 2
     entries = heads * (2 * a * d + v * (d + d_out)) * size
-    if entries > MAX_ENTRIES:
-        raise SizeError(f"the tangent space of {heads} heads needs {entries:,} numbers; at most {MAX_ENTRIES:,}")
+    if entries > TANGENT_SPAN:
+        raise SizeError(f"the tangent space of {heads} heads needs {entries:,} numbers; at most {TANGENT_SPAN:,}")
     field, rng = GF(WORD_PRIME), np.random.default_rng(seed)
     points = [_draw(d, d_out, a, v, field, rng) for _ in range(heads)]
     tangents = np.concatenate([_tangent_rows(*point, field) for point in points])
@@ -102,7 +100,7 @@ def contact_locus(d: int, d_out: int, a: int, v: int, heads: int, seed: int = 0)
         reason = f"the tangent spaces span {rank} of {heads * n} dimensions: the sums are defective mod p"
         return _failed("defective", reason, known)
     normals = field.nullspace(tangents)
-    chosen = field.matmul(field.random((min(EQUATIONS, len(normals)), len(normals)), rng), normals)
+    chosen = field.matmul(field.random((min(NORMAL_EQUATIONS, len(normals)), len(normals)), rng), normals)
     second = np.concatenate([_second_derivatives(omega.reshape(d_out, d, -1), *points[0], field) for omega in chosen])
     contact = rank_mod_p(second, field.p)
     known["contact_rank"] = contact

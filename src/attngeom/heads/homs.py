@@ -12,11 +12,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import CLEAR_GAP, measured_rank
+from attngeom.exact.ranks import measured_rank
 from attngeom.heads.factors import ReducedHead
-
-NOISE = 1e-9
-"""Row spaces of floats count as nested if they are so to this relative accuracy."""
+from attngeom.limits.rounding import CLEAR_GAP, NESTED_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +65,8 @@ def _solve_rows(rows: Array, wanted: Array, domain: Domain) -> tuple[Array | Non
         return (None if solution is None else solution.T), True
     X = lapack.solve_left(rows, wanted)
     miss = float(np.linalg.norm(X @ rows - wanted) / np.linalg.norm(wanted))
-    clear = miss < NOISE / CLEAR_GAP or miss > NOISE * CLEAR_GAP
-    return (X if miss < NOISE else None), clear
+    clear = miss < NESTED_ROWS / CLEAR_GAP or miss > NESTED_ROWS * CLEAR_GAP
+    return (X if miss < NESTED_ROWS else None), clear
 
 
 def _common_rows(h: ReducedHead, g: ReducedHead, scale: object, domain: Domain, clear: bool) -> Homs:
@@ -76,7 +74,7 @@ def _common_rows(h: ReducedHead, g: ReducedHead, scale: object, domain: Domain, 
     stacked = np.concatenate([h.W, g.K])
     if not domain.is_exact:
         unit = np.concatenate([lapack.qr(h.W.T)[0].T, lapack.qr(g.K.T)[0].T])
-        rank = measured_rank(unit, domain, NOISE)
+        rank = measured_rank(unit, domain, NESTED_ROWS)
         return Homs(len(stacked) - rank.value, is_clear=clear and rank.is_clear)
     # x W_h = y K_g: the left nullspace of the stacked rows, as (x, −y).
     relations = domain.nullspace(stacked.T)

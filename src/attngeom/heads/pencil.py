@@ -14,11 +14,9 @@ import numpy as np
 from attngeom.errors import SizeError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
-
-MAX_UNKNOWNS = 2500
-"""Entries of (X, Y): beyond, exact commutants take minutes."""
-MAX_TABLE = 300_000
-FEW_SLICES = 3
+from attngeom.limits.memory import QUADRIC_TABLE
+from attngeom.limits.trials import MIXED_SLICES
+from attngeom.limits.work import COMMUTANT_UNKNOWNS
 
 Endomorphism = tuple[Array, Array]
 """A pair (X, Y) with X C_s = C_s Y for all s."""
@@ -46,9 +44,9 @@ class Pencil:
 def check_exact_size(d: int, d_out: int) -> None:
     """SizeError for tables beyond which an exact search for heads would take minutes."""
     entries = d_out * d * d * (d + 1) // 2
-    if entries > MAX_TABLE:
+    if entries > QUADRIC_TABLE:
         raise SizeError(
-            f"d = {d}, d_out = {d_out} give {entries:,} coefficients; at most {MAX_TABLE:,} for exact heads"
+            f"d = {d}, d_out = {d_out} give {entries:,} coefficients; at most {QUADRIC_TABLE:,} for exact heads"
         )
 
 
@@ -80,18 +78,19 @@ def commutant(C: Array, seed: int = 0) -> list[Endomorphism] | None:
     checked for every s, and there cannot be more of them than modulo a prime.
     """
     n, m, S = C.shape
-    if n * n + m * m > MAX_UNKNOWNS:
+    if n * n + m * m > COMMUTANT_UNKNOWNS:
         raise SizeError(
-            f"flattening ranks {n} and {m} give {n * n + m * m:,} unknowns; at most {MAX_UNKNOWNS:,} for exact heads"
+            f"flattening ranks {n} and {m} give {n * n + m * m:,} unknowns; at most"
+            f" {COMMUTANT_UNKNOWNS:,} for exact heads"
         )
     rng = np.random.default_rng(seed)
     for few in (True, False):
-        if few and S <= FEW_SLICES:
+        if few and S <= MIXED_SLICES:
             continue
         slices = np.moveaxis(C, 2, 0)
         if few:
-            mixed = QQ.convert(rng.integers(-99, 100, size=(FEW_SLICES, S)))
-            slices = QQ.matmul(mixed, slices.reshape(S, n * m)).reshape(FEW_SLICES, n, m)
+            mixed = QQ.convert(rng.integers(-99, 100, size=(MIXED_SLICES, S)))
+            slices = QQ.matmul(mixed, slices.reshape(S, n * m)).reshape(MIXED_SLICES, n, m)
         basis = lift_nullspace(partial(_equations_mod, slices), check=lambda basis: _commute(basis, C))
         if basis is not None:
             return [_unpack(row, n, m) for row in basis]

@@ -16,8 +16,6 @@ from attngeom.layer.forms import HeadMatrices, layer_form
 from attngeom.network.attention import Attention
 from attngeom.network.attention.rule import Key
 
-MAX_SIGNS = 2**14
-
 
 @dataclass(frozen=True)
 class SignedHeads:

@@ -15,11 +15,9 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.heads.results import Heads
 from attngeom.layer.quadrics import polar_points, polarize
+from attngeom.limits.rounding import TAYLOR_STEP
+from attngeom.limits.trials import TAYLOR_SIZES
 from attngeom.network import Architecture
-
-STEP = 2.0**-4
-ORDERS = 5
-"""Values at ORDERS sizes of the input cancel the parts of degree 5 to 2·ORDERS + 1 of the odd expansion."""
 
 
 def softmax_table(box: Callable[[Array], Array], architecture: Architecture) -> tuple[Array, Array, float]:
@@ -47,11 +45,11 @@ def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> A
     """The coefficient of ε³ in column 1 of φ(ε X), X with tokens y + z, y, …, y (causal layers: see token 1)."""
     X = np.repeat(y[:, :, None], t, axis=2)
     X[:, :, 0] += z
-    nodes = STEP * np.arange(1, ORDERS + 1)
+    nodes = TAYLOR_STEP * np.arange(1, TAYLOR_SIZES + 1)
     values = np.stack([np.asarray(box(X * node), dtype=np.float64)[:, :, 1] for node in nodes])
     opposite = np.stack([np.asarray(box(-X * node), dtype=np.float64)[:, :, 1] for node in nodes])
     odd = (values - opposite) / 2
-    powers = np.stack([nodes ** (2 * order + 1) for order in range(ORDERS)], axis=1)
+    powers = np.stack([nodes ** (2 * order + 1) for order in range(TAYLOR_SIZES)], axis=1)
     weights = lapack.inv(powers)[1]
     found: Array = np.tensordot(weights, odd, axes=1)
     return found

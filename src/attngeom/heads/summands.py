@@ -18,9 +18,7 @@ from attngeom.exact.domains import QQ, Array, QuadraticField
 from attngeom.heads.pencil import Endomorphism, Pencil, commutant, compress, sandwich, trace_form
 from attngeom.layer.quadrics import discriminant
 from attngeom.layer.splitting import LayerSplitting, split_layer
-
-TRIES = 40
-"""Elements that are tried before a summand counts as not split."""
+from attngeom.limits.trials import SUMMAND_ELEMENTS
 
 SummandKind = Literal["brick", "local", "field", "unknown"]
 
@@ -156,7 +154,7 @@ def _split(
 
 def _elements(basis: list[Endomorphism], rng: np.random.Generator) -> Iterator[Endomorphism]:
     """Random elements, generic ones first: those split most; then elements with few nonzero coefficients."""
-    for attempt in range(TRIES):
+    for attempt in range(SUMMAND_ELEMENTS):
         size = (9, 99, 999)[attempt] if attempt < 3 else 2
         coefficients = rng.integers(-size, size + 1, size=len(basis))
         if attempt >= 3:

@@ -13,9 +13,10 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.ranks import measured_rank
 from attngeom.heads.factors import ReducedHead, factor, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
-from attngeom.heads.signed import MAX_SIGNS, list_families, sort_heads
+from attngeom.heads.signed import list_families, sort_heads
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
+from attngeom.limits.work import SIGN_CHOICES
 from attngeom.network import Weights
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result
@@ -311,7 +312,7 @@ def _decide_signed(weights: Weights, matrices: list[HeadMatrices], theorem: str)
         reason = f"heads {names} have opposite A and equal V, which does not show A"
         changed = [(domain.reduce(A + A), V) if h in seen.silent else (A, V) for h, (A, V) in enumerate(matrices)]
         return _refuted(reason, theorem, weights, iter([changed]))
-    if 2 ** len(seen.classes) > MAX_SIGNS:
+    if 2 ** len(seen.classes) > SIGN_CHOICES:
         return _undecided(f"{len(seen.classes)} heads have too many choices of signs")
     if seen.spare > 1:
         return _undecided(f"{seen.spare} heads with A = 0, or with A = −A_h for another one: {theorem} leaves it open")

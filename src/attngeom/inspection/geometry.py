@@ -17,6 +17,7 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, in_range, virtual_ranks
+from attngeom.limits.work import LOCAL_RANK_PARAMETERS
 from attngeom.network import Weights
 from attngeom.network.showing import head_spectra
 from attngeom.results import Result
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 Fiber = Literal["one point", "two points", "zero function", "unknown"]
 ANSWERS = {True: "yes", False: "no", None: "cannot be told"}
-MAX_PARAMETERS = 3000
-"""Local ranks are computed up to this size."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         fiber=fiber,
         hypotheses=check_hypotheses(scaled, noise),
         ranks=virtual_ranks(scaled, noise) if has_virtual else None,
-        local=_local_rank(point, seed) if architecture.num_parameters <= MAX_PARAMETERS else None,
+        local=_local_rank(point, seed) if architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None,
     )
 
 

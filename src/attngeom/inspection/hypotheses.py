@@ -9,13 +9,13 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import CLEAR_GAP, Rank, measured_rank
+from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.exact.scaling import split_scale
+from attngeom.limits.rounding import CLEAR_GAP, PRODUCT_EXPONENTS
 from attngeom.network import Architecture, Weights
 
 FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
 """The theorem on fibers in (M, L) of each kind of attention: docs/theorems/comparison.md."""
-LARGEST_EXPONENT = 900
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def in_range(weights: Weights) -> Weights:
     With one head and no skip connection A, V, M_i and L are scaled then, which changes no rank; nor does it change the
     rank of the parametrization of a lightning network, whose function is scaled.
     """
-    room = LARGEST_EXPONENT // (2 * weights.architecture.num_layers + 2)
+    room = PRODUCT_EXPONENTS // (2 * weights.architecture.num_layers + 2)
     split = {name: split_scale(tensor) for name, tensor in weights.tensors()}
     if all(abs(exponent) <= room for _, exponent in split.values()):
         return weights

@@ -22,19 +22,11 @@ from attngeom.files import make_folder, to_json, write_atomic
 from attngeom.interop.learning_benchmark import write_benchmark
 from attngeom.interop.learning_suite_script import SCRIPT
 from attngeom.learning.answer import LearningCoefficient, learning_coefficient
+from attngeom.limits.rounding import DIFFERENCE_RANK, DIFFERENCE_STEP, STABLE_STEP
+from attngeom.limits.trials import HESSIAN_INPUTS, INVERSE_TEMPERATURE
 from attngeom.network.architecture import Architecture
 from attngeom.network.forward import forward
 from attngeom.network.weights import Weights
-
-SAMPLES = 400
-"""Inputs at which the Hessian is measured; its eigenvalues are told with two digits."""
-STEP = 1e-4
-"""Central differences of polynomials and softmax at entries of order one are right to about eight digits."""
-RANK_TOLERANCE = 1e-6
-"""Singular values below this share of the largest are zero: far above the differences, far below what is seen."""
-INVERSE_TEMPERATURE = 10_000
-STABILITY = 0.1
-"""The suggested step is this share of the largest stable one."""
 
 Tensors = Mapping[str, list[list[int]]]
 
@@ -90,26 +82,26 @@ POINTS = (
 def hessian(weights: Weights, seed: int = 0) -> Array:
     """E ∇φ ∇φᵀ at float weights, by differences at samples of uniform inputs."""
     architecture, rng = weights.architecture, np.random.default_rng(seed)
-    shape = (SAMPLES, architecture.widths[0], architecture.tokens)
+    shape = (HESSIAN_INPUTS, architecture.widths[0], architecture.tokens)
     inputs, vector = rng.uniform(-1, 1, shape), np.asarray(weights.to(RR).vector(), dtype=float)
     columns = []
     for k in range(len(vector)):
         ends = []
         for sign in (1, -1):
             moved = vector.copy()
-            moved[k] += sign * STEP
+            moved[k] += sign * DIFFERENCE_STEP
             point = Weights.from_vector(architecture, moved, RR)
             ends.append(np.stack([np.asarray(forward(point, X), dtype=float) for X in inputs]).ravel())
-        columns.append((ends[0] - ends[1]) / (2 * STEP))
+        columns.append((ends[0] - ends[1]) / (2 * DIFFERENCE_STEP))
     J = np.stack(columns)
-    return np.asarray(J @ J.T / SAMPLES)
+    return np.asarray(J @ J.T / HESSIAN_INPUTS)
 
 
 def calibration(found: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
     """What an estimator may be misled to, and what it may be started with."""
     values = lapack.eigvalsh(hessian(found.weights, seed))
     top = float(values[-1])
-    rank = int(np.sum(values > RANK_TOLERANCE * max(top, 1e-300))) if top > RANK_TOLERANCE**2 else 0
+    rank = int(np.sum(values > DIFFERENCE_RANK * max(top, 1e-300))) if top > DIFFERENCE_RANK**2 else 0
     parameters = found.weights.architecture.num_parameters
     scale = top if rank else 1.0
     return {
@@ -118,7 +110,7 @@ def calibration(found: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
         "half_hessian_rank": str(Fraction(rank, 2)),
         "suggested": {
             "inverse_temperature": INVERSE_TEMPERATURE,
-            "step": float(f"{2 * STABILITY / (INVERSE_TEMPERATURE * scale):.2g}"),
+            "step": float(f"{2 * STABLE_STEP / (INVERSE_TEMPERATURE * scale):.2g}"),
             "top_eigenvalue": float(f"{top:.2g}"),
             "localization": 1.0,
         },

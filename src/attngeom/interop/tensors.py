@@ -15,9 +15,9 @@ from safetensors import SafetensorError, safe_open
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.files import refuse_format
+from attngeom.limits.sizes import TENSOR_ENTRIES
 
 FLOATS = ("F64", "F32", "F16", "BF16")
-MAX_TENSOR_ENTRIES = 2**31
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TensorFile:
             raise FormatError(
                 f"{self.path}: tensor {name} has type {self.types[name]}; one of {', '.join(FLOATS)} needed"
             )
-        if int(np.prod(self.shapes[name], dtype=object)) > MAX_TENSOR_ENTRIES:
+        if int(np.prod(self.shapes[name], dtype=object)) > TENSOR_ENTRIES:
             raise SizeError(f"{self.path}: tensor {name} of shape {self.shapes[name]}; it is too large to load")
         return finite(self.read(name).astype(np.float64), name)
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import RR, Array, Domain
-
-GRID = 2.0**-14
+from attngeom.limits.rounding import INPUT_GRID
 
 
 def on_grid(inputs: Array) -> Array:
@@ -23,7 +22,7 @@ def on_grid(inputs: Array) -> Array:
     >>> on_grid(np.array([0.1])).item()
     0.0999755859375
     """
-    return np.asarray(np.rint(inputs / GRID) * GRID)
+    return np.asarray(np.rint(inputs / INPUT_GRID) * INPUT_GRID)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,17 +23,14 @@ from attngeom.exact.multisets import (
     triple_orbits,
     triples,
 )
+from attngeom.limits.memory import EXACT_COEFFICIENTS, FLOAT_COEFFICIENTS
+from attngeom.limits.shown import CARD_TERMS
 from attngeom.network import Weights
 from attngeom.network.attention.rule import swap
 from attngeom.results import plain_card
 
-SHOWN_TERMS = 6
-"""Terms of a polynomial on a card."""
 Entry = tuple[int, int]
 Monomial = tuple[Entry, Entry, Entry]
-MAX_ENTRIES = 8 * 10**7
-MAX_EXACT_ENTRIES = 25 * 10**6
-"""Entries of float and of exact arrays that are compared in some seconds."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Coefficients:
         """A card: sizes, numbers, and the first output entry as a polynomial."""
         terms = [(value, rows) for value, rows in zip(self.single[0, 0], triples(self.d)) if value != 0]
         words = [f"{number(self.domain.format(value))} {' '.join(f'x_{r}0' for r in rows)}" for value, rows in terms]
-        shown = " + ".join([*words[:SHOWN_TERMS], *(["…"] if len(terms) > SHOWN_TERMS else [])]) or "0"
+        shown = " + ".join([*words[:CARD_TERMS], *(["…"] if len(terms) > CARD_TERMS else [])]) or "0"
         rows = {
             "map": f"{self.d}×{self.t} → {self.d_out}×{self.t}, cubic",
             "coefficients": f"{self.size:,} over {self.domain.name}",
@@ -208,7 +205,7 @@ def check_size(d: int, d_out: int, t: int, exact: bool) -> None:
     """Positive sizes whose arrays fit in memory and are read in seconds."""
     for name, value in (("d", d), ("d_out", d_out), ("t", t)):
         check_positive(name, value)
-    entries, most = count_entries(d, d_out, t), MAX_EXACT_ENTRIES if exact else MAX_ENTRIES
+    entries, most = count_entries(d, d_out, t), EXACT_COEFFICIENTS if exact else FLOAT_COEFFICIENTS
     if entries > most:
         raise SizeError(f"d = {d}, d_out = {d_out}, t = {t} give {entries:,} coefficients; at most {most:,}")
 

@@ -21,10 +21,8 @@ from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_orbits, triple_places, triples
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
-
-TRIES = 200
-MAX_ENTRIES = 20_000_000
-"""Numbers in a table; the tensors of d^3 entries are a tenth of that at most."""
+from attngeom.limits.memory import CUBIC_TABLE
+from attngeom.limits.trials import SPLITTING_LINES
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +37,8 @@ class Splitting:
 def cubic_tensors(coefficients: Coefficients) -> Array:
     """The symmetric tensors y of shape (d_out, d, d, d)."""
     d, entries = coefficients.d, coefficients.d_out * coefficients.d**3
-    if entries > MAX_ENTRIES // 10:
-        raise SizeError(f"one token, d = {d}: tensors of {entries:,} entries are needed; at most {MAX_ENTRIES // 10:,}")
+    if entries > CUBIC_TABLE // 10:
+        raise SizeError(f"one token, d = {d}: tensors of {entries:,} entries are needed; at most {CUBIC_TABLE // 10:,}")
     scaled = coefficients.single[:, 0] / triple_orbits(d)
     k, l, m = np.sort(np.indices((d, d, d)), axis=0)
     return scaled[:, triple_places(k, l, m, d)]
@@ -82,7 +80,7 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
     tensor, d = tensors[n], tensors.shape[-1]
     pivot = next(k for k, x in enumerate(matrix[n]) if x != 0)
     h = matrix[:, pivot] / matrix[n, pivot]
-    for attempt in range(TRIES):
+    for attempt in range(SPLITTING_LINES):
         spread = 3 + attempt
         r, u = QQ.convert(rng.integers(-spread, spread + 1, (2, d)))
         g = _line_polynomial(tensor, r, u)
@@ -98,7 +96,7 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
                     return Splitting(h[:, None] * found[0], found[1])
         if len(factors) == 1 and factors[0][0].degree() == 3:
             return _split_cubic_field(tensor, r, u, factors[0][0], h)
-    raise ArithmeticError(f"no line decided the factors in {TRIES} attempts; use another seed")
+    raise ArithmeticError(f"no line decided the factors in {SPLITTING_LINES} attempts; use another seed")
 
 
 def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array) -> Splitting | None:
@@ -157,9 +155,9 @@ def quartic_multiples(cubics: Array, d: int) -> tuple[Array, list[int]]:
     A row of ``cubics`` is a cubic F_n in d variables: the coefficients of its monomials, in lexicographic order.
     """
     number, words = len(cubics), comb(d + 3, 4)
-    if number * d * words > MAX_ENTRIES:
+    if number * d * words > CUBIC_TABLE:
         size = f"{number * d * words:,}"
-        raise SizeError(f"one token, d = {d}: quartics of {size} coefficients are needed; at most {MAX_ENTRIES:,}")
+        raise SizeError(f"one token, d = {d}: quartics of {size} coefficients are needed; at most {CUBIC_TABLE:,}")
     base = d ** np.arange(4)[::-1]
     quartics = np.array(list(combinations_with_replacement(range(d), 4))) @ base
     multiples = np.array([np.sort(np.insert(triples(d), 0, k, axis=1)) @ base for k in range(d)])

@@ -14,9 +14,8 @@ from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import conjugate_pair
+from attngeom.limits.trials import NORM_SAMPLES
 from attngeom.network.attention.rule import swap
-
-SAMPLES = 64
 
 
 def lower_bound(coefficients: Coefficients, attention: int | None = None) -> float:
@@ -65,7 +64,7 @@ def _symmetrization_distance(single: Array, cross: Array, d: int, t: int) -> flo
 def _directions(size: int) -> Array:
     """Unit vectors: the basis, then fixed pseudo-random ones."""
     rng = np.random.default_rng(20240817)
-    random = rng.standard_normal((SAMPLES, size))
+    random = rng.standard_normal((NORM_SAMPLES, size))
     return np.concatenate([np.eye(size), random / np.linalg.norm(random, axis=1, keepdims=True)])
 
 
@@ -112,8 +111,8 @@ def _resultant_bound(tensor: Array) -> float:
         d, number = y.shape[1:]
         if number < 2 or d < 2:
             continue
-        frames = lapack.qr(rng.standard_normal((SAMPLES, d, 2)))[0]
-        mixes = lapack.qr(rng.standard_normal((SAMPLES, number, 2)))[0]
+        frames = lapack.qr(rng.standard_normal((NORM_SAMPLES, d, 2)))[0]
+        mixes = lapack.qr(rng.standard_normal((NORM_SAMPLES, number, 2)))[0]
         mixed = np.tensordot(mixes, y, (1, 2))
         b = np.swapaxes(frames, 1, 2)[:, None] @ mixed @ frames[:, None]
         p, q, r = b[:, :, 0, 0], b[:, :, 0, 1], b[:, :, 1, 1]

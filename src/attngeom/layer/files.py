@@ -12,11 +12,12 @@ from attngeom.errors import DomainError, FormatError, SizeError
 from attngeom.exact.domains import QQ, RR, as_fmpq
 from attngeom.files import check_header, replacing
 from attngeom.layer.coefficients import Coefficients, check_size
-from attngeom.layer.terms import PIECE, LayerTerms, Placement, Terms, collect_terms
+from attngeom.layer.terms import LayerTerms, Placement, Terms, collect_terms
+from attngeom.limits.memory import TERMS_AT_ONCE
+from attngeom.limits.sizes import WRITTEN_COEFFICIENTS
 from attngeom.streams import Report, as_plain, iterate_json, read_long_json
 
 FORMAT = "attngeom/coefficients"
-MAX_WRITTEN = 5 * 10**6
 
 
 def _check_entry(value: Any, rows: int, columns: int, name: str) -> None:
@@ -70,8 +71,8 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
     domain = RR if is_float else QQ
     check_size(d, d_out, t, exact=not is_float)
     found = Placement(d, d_out, t, domain.zeros)
-    for start in range(0, len(terms), PIECE):
-        rows, part = terms.rows[start : start + PIECE], terms.values[start : start + PIECE]
+    for start in range(0, len(terms), TERMS_AT_ONCE):
+        rows, part = terms.rows[start : start + TERMS_AT_ONCE], terms.values[start : start + TERMS_AT_ONCE]
         wrong = ((rows < 0) | (rows >= [d_out, t, d, t, d, t, d, t])).any(axis=1)
         if wrong.any():
             number = start + int(wrong.argmax())
@@ -119,8 +120,10 @@ def read_coefficients(path: str | Path, report: Report | None = None) -> Coeffic
 
 def write_coefficients(coefficients: Coefficients, path: str | Path) -> None:
     """Write a JSON file: all of it, or nothing."""
-    if coefficients.size > MAX_WRITTEN:
-        raise SizeError(f"{coefficients.size:,} coefficients given; at most {MAX_WRITTEN:,} are written to a file")
+    if coefficients.size > WRITTEN_COEFFICIENTS:
+        raise SizeError(
+            f"{coefficients.size:,} coefficients given; at most {WRITTEN_COEFFICIENTS:,} are written to a file"
+        )
     record = coefficients_record(coefficients)
     with replacing(path) as stream:
         for piece in iterate_json(record):

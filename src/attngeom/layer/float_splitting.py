@@ -14,21 +14,20 @@ from attngeom.layer.coefficients import multiply_forms, quadric_table
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import symmetric_matrix
 from attngeom.layer.splitting import LayerSplitting, Status, check_table
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import RECOVERED_ERROR
+from attngeom.limits.trials import SPLITTING_SWEEPS
+from attngeom.limits.work import SPLIT_WIDTH
 
-SWEEPS = 30
-MAX_WIDTH = 64
-"""V is found by least squares with d²(d+1)/2 equations for d unknowns, many times over."""
 COMPLEX = "the quadrics have definite common factors: only complex weights give them"
 
 
 def check_width(d: int) -> None:
     """SizeError where least squares for A and V would take minutes."""
-    if d > MAX_WIDTH:
-        raise SizeError(f"float coefficients with d = {d} given; give d ≤ {MAX_WIDTH}, or exact strings as values")
+    if d > SPLIT_WIDTH:
+        raise SizeError(f"float coefficients with d = {d} given; give d ≤ {SPLIT_WIDTH}, or exact strings as values")
 
 
-def split_layer_floats(table: Array, tolerance: float = RECOVERED, seed: int = 0) -> LayerSplitting:
+def split_layer_floats(table: Array, tolerance: float = RECOVERED_ERROR, seed: int = 0) -> LayerSplitting:
     """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative misfit exceeds ``tolerance``.
 
     V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if
@@ -113,7 +112,9 @@ def _solve_factors(table: Array, forms: Array) -> Array:
     return lapack.lstsq(units.reshape(len(units), -1).T, table.reshape(len(table), -1).T)
 
 
-def alternate(table: Array, A: Array, V: Array, sweeps: int = SWEEPS, worthwhile: float = 0.01) -> tuple[Array, Array]:
+def alternate(
+    table: Array, A: Array, V: Array, sweeps: int = SPLITTING_SWEEPS, worthwhile: float = 0.01
+) -> tuple[Array, Array]:
     """Alternating least squares for T[n, m] ≈ α_m ν_n until a sweep lowers the misfit by less than is worthwhile."""
     last = np.inf
     for _ in range(sweeps):

@@ -14,10 +14,9 @@ from attngeom.exact.multisets import triple_places, triples
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
+from attngeom.limits.memory import BLACK_BOX_BATCH
+from attngeom.limits.trials import INTERPOLATION_CHECKS
 from attngeom.network.attention.rule import swap
-
-BATCH = 4096
-CHECKS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,7 @@ def interpolate(
             cross[:, j, place] = _interpolate_cross(ask, j, n, domain)
     found = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
-    shape = (CHECKS, d, t)
+    shape = (INTERPOLATION_CHECKS, d, t)
     if domain.rounds:
         inputs = on_grid(domain.random(shape, rng))
     else:
@@ -81,7 +80,7 @@ class _Queries:
     shape: tuple[int, int]
 
     def __call__(self, inputs: Array) -> Array:
-        batches = (inputs[start : start + BATCH] for start in range(0, len(inputs), BATCH))
+        batches = (inputs[start : start + BLACK_BOX_BATCH] for start in range(0, len(inputs), BLACK_BOX_BATCH))
         return np.concatenate([self.box.domain.convert(self.box(batch)) for batch in batches])
 
     def columns(self, vectors: dict[int, Array], target: int) -> Array:

@@ -15,16 +15,13 @@ from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.float_splitting import alternate
 from attngeom.layer.matrices import LayerMatrices
+from attngeom.limits.memory import NEAREST_JACOBIAN
+from attngeom.limits.rounding import UNIT_ROUNDOFF
+from attngeom.limits.trials import NEAREST_ALTERNATIONS, NEAREST_STARTS, NEAREST_STEPS
 from attngeom.network.attention.rule import swap
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
-
-STARTS = 12
-ITERATIONS = 60
-ALTERNATIONS = 50
-MAX_DENSE = 2 * 10**6
-UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +140,7 @@ class HeadFactors:
     def matrix(self) -> Array | LinearOperator:
         """The derivative as a matrix, or as an operator if that would be large."""
         shape = self.problem.data.size, self.size
-        if shape[0] * shape[1] <= MAX_DENSE:
+        if shape[0] * shape[1] <= NEAREST_JACOBIAN:
             return self.derivative(np.eye(self.size)).T
         from scipy.sparse.linalg import LinearOperator  # slow to load
 
@@ -163,7 +160,7 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
         return here.matrix * (1 / scale), np.full(here.size, 1 / scale)
 
     # Steps with operators only are expensive; after the alternation few are needed.
-    steps = ITERATIONS if start.size * problem.data.size <= MAX_DENSE else ITERATIONS // 6
+    steps = NEAREST_STEPS if start.size * problem.data.size <= NEAREST_JACOBIAN else NEAREST_STEPS // 6
     rest = 1e-14 * float(np.linalg.norm(problem.data))
     found = start.move(
         fit(np.zeros(start.size), lambda x: start.move(x).differences(), derivative, steps=steps, rest=rest)
@@ -191,7 +188,11 @@ def enclose_distance(problem: Problem, A: Array, V: Array, t: int) -> float:
 
 
 def nearest_layer(
-    coefficients: Coefficients, attention: int | None = None, seed: int = 0, goal: float = 0.0, starts: int = STARTS
+    coefficients: Coefficients,
+    attention: int | None = None,
+    seed: int = 0,
+    goal: float = 0.0,
+    starts: int = NEAREST_STARTS,
 ) -> Nearest:
     """The best layer found by bilinear least squares from singular and random starts; stops at distance ≤ ``goal``.
 
@@ -208,7 +209,7 @@ def nearest_layer(
             break
         A, V = _start(problem, rng, number)
         if problem.cross_weight:
-            A, V = alternate(swap(problem.cross), A, V, ALTERNATIONS, 0.0)
+            A, V = alternate(swap(problem.cross), A, V, NEAREST_ALTERNATIONS, 0.0)
             scale = np.sqrt(max(1e-150, float(np.linalg.norm(A))) / max(1e-150, float(np.linalg.norm(V))))
             A, V = A / scale, V * scale
         A, V = _balance(*_refine(problem, A, V, width))

@@ -15,11 +15,9 @@ from attngeom.exact.domains import Array, as_fmpq
 from attngeom.exact.multisets import pair_index, pairs, triple_places, triples
 from attngeom.files import to_json
 from attngeom.layer.coefficients import Coefficients, Entry, Monomial, Term, array_shapes
+from attngeom.limits.memory import KNOWN_NUMBERS, TERMS_AT_ONCE
 from attngeom.streams import Irregular, LongArray
 
-PIECE = 4096
-"""Terms that are written or placed at a time."""
-MAX_KNOWN = 2**16
 _TEXT = '{"output": [%d, %d], "monomial": [[%d, %d], [%d, %d], [%d, %d]], "value": %s}'
 _CANONICAL = '{"monomial":[[%d,%d],[%d,%d],[%d,%d]],"output":[%d,%d],"value":%s}'
 
@@ -40,15 +38,15 @@ class Terms(LongArray):
         return [_write_term(*term) for term in zip(self.rows[start:stop].tolist(), self.values[start:stop])]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for start in range(0, len(self), PIECE):
-            yield from self.part(start, start + PIECE)
+        for start in range(0, len(self), TERMS_AT_ONCE):
+            yield from self.part(start, start + TERMS_AT_ONCE)
 
     def pieces(self, canonical: bool) -> Iterator[str]:
         order = [2, 3, 4, 5, 6, 7, 0, 1] if canonical else slice(None)
         comma, text = (",", _CANONICAL) if canonical else (", ", _TEXT)
-        for start in range(0, len(self), PIECE):
-            rows = self.rows[start : start + PIECE, order].tolist()
-            values = self.values[start : start + PIECE]
+        for start in range(0, len(self), TERMS_AT_ONCE):
+            rows = self.rows[start : start + TERMS_AT_ONCE, order].tolist()
+            values = self.values[start : start + TERMS_AT_ONCE]
             written = [f'"{x}"' if type(x) is fmpq else to_json(x) for x in values]
             yield comma.join([text % (*row, value) for row, value in zip(rows, written)])
 
@@ -122,7 +120,7 @@ def _collect_value(value: Any, known: dict[str, fmpq]) -> Any:
     number = as_fmpq(value)
     if str(number) != value:
         return value
-    if len(known) < MAX_KNOWN:
+    if len(known) < KNOWN_NUMBERS:
         known[value] = number
     return number
 

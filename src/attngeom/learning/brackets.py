@@ -13,17 +13,15 @@ import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.jacobian import Samples, draw_named
-from attngeom.dimensions.lower.bound import SPARE_ROWS, sample_tokens
+from attngeom.dimensions.lower.bound import sample_tokens
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
+from attngeom.limits.trials import BRACKET_FUNCTIONS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
 from attngeom.network.curvature import hessian_products
 from attngeom.network.tangent import passes
 from attngeom.network.weights import Weights, named_weights
-
-MAX_HUBS = 6
-"""Functions whose brackets with all others are formed before the search gives up."""
 
 Pair = tuple[int, int]
 
@@ -58,18 +56,18 @@ def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int 
     20
     """
     field, tokens = BalancedField(p), sample_tokens(architecture)
-    count = min(upper_bound(architecture).value, target) + SPARE_ROWS
+    count = min(upper_bound(architecture).value, target) + SPARE_JACOBIAN_ROWS
     # The smaller network knows which layers have inputs of width one, where formal attention is symmetric.
     _, samples, name = draw_named(architecture, p, count, tokens, seed)
     point = named_weights(architecture, field, name)
     gradients = gradient_rows(point, samples)
     rows, labels = [gradients], [(n, n) for n in range(count)]
     found = Elimination(gradients.copy(), p, keep_upper=False).run()
-    for hub in range(min(MAX_HUBS, count - 1)):
+    for hub in range(min(BRACKET_FUNCTIONS, count - 1)):
         missing = target - found.rank
         if missing <= 0:
             break
-        others = np.arange(hub + 1, min(count, hub + 1 + missing + SPARE_ROWS))
+        others = np.arange(hub + 1, min(count, hub + 1 + missing + SPARE_JACOBIAN_ROWS))
         rows.append(bracket_rows(point, samples, gradients, hub, others))
         labels += [(hub, int(n)) for n in others]
         found = Elimination(np.concatenate(rows), p, keep_upper=False).run()

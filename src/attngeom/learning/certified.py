@@ -20,19 +20,11 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
 from attngeom.learning.pairs import HALF, Pair, PairFinding
+from attngeom.limits.memory import CERTIFIED_BALLS, CERTIFIED_JACOBIAN
+from attngeom.limits.rounding import RANK_BITS
+from attngeom.limits.trials import FEW_INPUT_SCALES, POINT_TOKENS, SPARE_SAMPLES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
-
-MAX_ENTRIES = 10**7
-"""Entries of a Jacobian mod p or in floats; a few seconds."""
-MAX_SLOW_ENTRIES = 10**5
-"""Entries of a Jacobian in balls or over an extension of Q."""
-MAX_TOKENS = 8
-"""Further tokens are zero (lightning) or hidden (causal): inputs of the network that cost less."""
-SPARE_ROWS = 8
-PRECISION = 128
-INPUT_SIZES = (1.0, 0.5, 2.0, 0.25)
-"""Exponentials saturate at large scores and average tokens at small ones."""
 
 
 @dataclass(frozen=True)
@@ -104,17 +96,19 @@ def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
     """Both ranks, by arithmetic that fits the weights: mod p, balls, an extension of Q, or floats."""
     weights = theta.weights
     domain, rule = weights.domain, weights.architecture.rule
-    samples = rows + SPARE_ROWS if inputs is None else len(inputs) * inputs.shape[-1] * weights.architecture.widths[-1]
+    samples = (
+        rows + SPARE_SAMPLES if inputs is None else len(inputs) * inputs.shape[-1] * weights.architecture.widths[-1]
+    )
     if domain.rounds:
-        _check_size(weights, samples, MAX_ENTRIES)
+        _check_size(weights, samples, CERTIFIED_JACOBIAN)
         return _in_floats(theta, 2 * samples, seed, inputs)
     if not rule.is_polynomial:
-        _check_size(weights, 2 * samples, MAX_SLOW_ENTRIES)
+        _check_size(weights, 2 * samples, CERTIFIED_BALLS)
         return _in_balls(theta, 2 * samples, seed, inputs)
     if domain.is_rational:
-        _check_size(weights, samples, MAX_ENTRIES)
+        _check_size(weights, samples, CERTIFIED_JACOBIAN)
         return _mod_p(theta, samples, seed, inputs)
-    _check_size(weights, samples, MAX_SLOW_ENTRIES)
+    _check_size(weights, samples, CERTIFIED_BALLS)
     X, C = _draw(theta, samples, domain, seed, inputs)
     return Ranks(domain.rank(theta.jacobian(X, C)), domain.rank(theta.action()), None, samples, X.shape[1])
 
@@ -147,7 +141,7 @@ def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
 
 def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
     """The rank of the true differential, certified by ball arithmetic; that of the symmetries is exact."""
-    balls = Balls(PRECISION)
+    balls = Balls(RANK_BITS)
     if not theta.weights.domain.is_rational:
         raise DomainError(
             f"weights over {theta.weights.domain.name} given; softmax and sigmoid need rational ones here"
@@ -156,7 +150,7 @@ def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ra
     enclosed = Enlarged(theta.weights.to(balls), theta.forms)
     jacobian = enclosed.jacobian(balls.convert(X), balls.convert(C))
     action = QQ.rank(theta.action())
-    return Ranks(certify_rank(jacobian, PRECISION).rank, action, None, len(X), X.shape[1])
+    return Ranks(certify_rank(jacobian, RANK_BITS).rank, action, None, len(X), X.shape[1])
 
 
 def _in_floats(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
@@ -194,7 +188,7 @@ def _named(theta: Enlarged, rows: int, field: PrimeField, seed: int) -> tuple[Ar
 def count_tokens(architecture: Architecture) -> int:
     """Tokens of a sample: further ones may be zero or hidden, unless attention is normalised over all of them."""
     free = architecture.rule.is_polynomial or architecture.causal
-    return min(architecture.tokens, MAX_TOKENS) if free else architecture.tokens
+    return min(architecture.tokens, POINT_TOKENS) if free else architecture.tokens
 
 
 def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array | None) -> tuple[Array, Array]:
@@ -210,5 +204,5 @@ def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array |
     X = domain.random((rows, tokens, architecture.widths[0]), rng)
     C = domain.random((rows, tokens, d_out), rng)
     if domain.rounds:
-        X = X * np.resize(INPUT_SIZES, rows)[:, None, None]
+        X = X * np.resize(FEW_INPUT_SCALES, rows)[:, None, None]
     return X, C

@@ -17,6 +17,10 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
 from attngeom.learning.brackets import BracketRank, bracket_rank
+from attngeom.limits.memory import LAW_DIFFERENTIALS
+from attngeom.limits.recheck import LAW_PARAMETERS
+from attngeom.limits.shown import LAW_MATRICES
+from attngeom.limits.work import LAWS_PROVEN_ANYWAY, LISTED_LAWS
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.factor import LinearFactor, Place, Slot
@@ -24,17 +28,6 @@ from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
-
-INSTANT = 600
-"""Networks with at most so many parameters are proven in a fraction of a second, so they always are."""
-MAX_PARAMETERS = 4000
-"""Of a network whose laws are proven complete: a square matrix of this size is eliminated."""
-MAX_ENTRIES = 4 * 10**7
-"""Of the matrix of differentials of all laws, whose rank counts the independent ones."""
-MAX_SHOWN = 40
-"""Matrices of laws that are printed one by one; beyond, those of one sort are added up."""
-MAX_FACTORS = 10**5
-"""Symmetric matrices of laws that are listed."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +120,7 @@ class Laws(Result):
 
     def rows(self) -> Mapping[str, Any]:
         rows: dict[str, Any] = {"parameters": f"{self.architecture.num_parameters:,}"}
-        if len(self.quantities) <= MAX_SHOWN:
+        if len(self.quantities) <= LAW_MATRICES:
             rows |= {law.name: f"{law.count:,}  {law.formula}" for law in self.quantities}
         else:
             sorts = dict.fromkeys(law.factor.name for law in self.quantities)
@@ -153,13 +146,13 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
     (7, True)
     """
     size = architecture.num_layers * architecture.heads * 3
-    if size > MAX_FACTORS:
-        raise SizeError(f"{size:,} matrices of laws given; at most {MAX_FACTORS:,} are listed")
+    if size > LISTED_LAWS:
+        raise SizeError(f"{size:,} matrices of laws given; at most {LISTED_LAWS:,} are listed")
     parameters = architecture.num_parameters
-    wanted = parameters <= INSTANT if prove is None else prove
-    if wanted and parameters > MAX_PARAMETERS:
+    wanted = parameters <= LAWS_PROVEN_ANYWAY if prove is None else prove
+    if wanted and parameters > LAW_PARAMETERS:
         raise SizeError(
-            f"a network of {parameters:,} parameters given; completeness is proven up to {MAX_PARAMETERS:,}"
+            f"a network of {parameters:,} parameters given; completeness is proven up to {LAW_PARAMETERS:,}"
         )
     laws = tuple(list_laws(architecture))
     count, counted = count_independent(architecture, laws, seed)
@@ -275,7 +268,7 @@ def count_independent(architecture: Architecture, laws: tuple[Law, ...], seed: i
     listed = sum(law.count for law in laws)
     if _are_independent(architecture):
         return listed, f"all {listed} listed laws are independent (Lemma I)"
-    if listed * architecture.num_parameters > MAX_ENTRIES:
+    if listed * architecture.num_parameters > LAW_DIFFERENTIALS:
         return None, f"{listed:,} laws are listed; too many to count the independent ones"
     field = GF(WORD_PRIME)
     rank = field.rank(differentials(random_weights(architecture, field, seed), laws))

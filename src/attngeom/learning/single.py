@@ -15,12 +15,11 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks, unit_size
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.products import ProductPoint
+from attngeom.limits.rounding import MAYBE_EQUAL
 from attngeom.network.attention import Sigmoid, Softmax
 from attngeom.network.weights import Head, Weights
 
 ZERO_FUNCTION = "A = 0 or V = 0, so K is of the order of ‖A‖² ‖V‖²"
-CLOSE = 1e-12
-"""Float matrices nearer than this, relative to their norms, may be equal."""
 BOUNDED = {Softmax.name: "A2", Sigmoid.name: "A3"}
 """The theorems on a head that is an immersion of (A, V) at every A, by kind of attention."""
 HEADS = {Softmax.name: "D", Sigmoid.name: "S"}
@@ -120,7 +119,7 @@ def _differ(A: Array, B: Array, domain: Domain) -> bool | None:
     """Whether two matrices differ; None if floats differ by little more than rounding."""
     if domain.equal(A, B):
         return False
-    if domain.rounds and np.linalg.norm(A - B) <= CLOSE * (np.linalg.norm(A) + np.linalg.norm(B)):
+    if domain.rounds and np.linalg.norm(A - B) <= MAYBE_EQUAL * (np.linalg.norm(A) + np.linalg.norm(B)):
         return None
     return True
 

@@ -17,11 +17,11 @@ from attngeom.learning.deep import deep_pair, hidden_width, seen_layers
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import least_pair, product_points
 from attngeom.learning.single import BOUNDED, aligned_pair, bounded, lightning
+from attngeom.limits.work import LISTED_STRATA
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
 
-MAX_STRATA = 10**5
 ALIGNED, APART = (Rank(rank, True) for rank in (1, 2))
 
 
@@ -89,7 +89,7 @@ def learning_table(architecture: Architecture) -> LearningTable:
 
 
 def _check_size(least: int) -> None:
-    if least > MAX_STRATA:
+    if least > LISTED_STRATA:
         raise SizeError(f"{least:,} or more rank strata; ask for single weights, or give smaller widths")
 
 
@@ -109,7 +109,7 @@ def _attention_blocks(layer: LayerShape, name: str) -> Iterator[Block]:
 
 def _combine(*choices: Iterator[Block]) -> Iterator[tuple[Block, ...]]:
     """All combinations of blocks; SizeError before the first one if there are too many."""
-    lists = [list(islice(blocks, MAX_STRATA + 1)) for blocks in choices]
+    lists = [list(islice(blocks, LISTED_STRATA + 1)) for blocks in choices]
     _check_size(prod(len(blocks) for blocks in lists))
     return product(*lists)
 

@@ -18,22 +18,18 @@ from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import EPSILON, count_above
+from attngeom.exact.ranks import count_above
 from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
 from attngeom.learning.blocks import place_name, unit_size
 from attngeom.learning.laws import Laws, conserved_quantities
 from attngeom.learning.pairs import Pair
+from attngeom.limits.rounding import RANK_NOISE
+from attngeom.limits.sizes import TRACKED_CHECKPOINTS
+from attngeom.limits.trials import BLOCKS_TRIED
+from attngeom.limits.work import LOCAL_RANK_PARAMETERS
 from attngeom.network.weights import Head, Weights
 from attngeom.results import Result
-
-MAX_CHECKPOINTS = 10000
-MAX_PARAMETERS = 3000
-"""Ranks of Jacobians and learning coefficients are measured up to this size."""
-MAX_TRIED = 8
-"""Blocks whose smaller rank is looked at before none is called singular."""
-NOISE = 64 * EPSILON
-"""Singular values below this share of the largest one are rounding."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +156,8 @@ def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, se
     >>> track([w, w]).largest_drift
     0.0
     """
-    if not 1 <= len(checkpoints) <= MAX_CHECKPOINTS:
-        raise InputError(f"{len(checkpoints)} checkpoints given; 1 to {MAX_CHECKPOINTS:,} are required")
+    if not 1 <= len(checkpoints) <= TRACKED_CHECKPOINTS:
+        raise InputError(f"{len(checkpoints)} checkpoints given; 1 to {TRACKED_CHECKPOINTS:,} are required")
     labels = [f"checkpoint {k}" for k in range(len(checkpoints))] if names is None else list(names)
     architecture = checkpoints[0].architecture
     for label, weights in zip(labels, checkpoints, strict=True):
@@ -172,7 +168,9 @@ def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, se
     floats = [weights.to(RR) for weights in checkpoints]
     laws = conserved_quantities(architecture, seed=seed)
     drifts = law_drifts(laws, floats)
-    known = dimension(architecture, seed=seed).dimension if architecture.num_parameters <= MAX_PARAMETERS else None
+    known = (
+        dimension(architecture, seed=seed).dimension if architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
+    )
     snapshots = tuple(_snapshot(*parts, known, seed) for parts in zip(labels, floats, drifts))
     return Track(
         standing="estimate",
@@ -203,7 +201,7 @@ def _scaled(weights: Weights, size: float) -> Weights:
 
 def _snapshot(name: str, weights: Weights, drift: float | None, known: int | None, seed: int) -> Snapshot:
     blocks = tuple(block for _, block, _ in _blocks(weights))
-    jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= MAX_PARAMETERS else None
+    jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
     pair, why = _own_pair(weights, seed)
     nearest, nearest_pair, nearest_why = _nearest(weights, blocks, known, seed)
     size = float(np.abs(weights.vector()).max())
@@ -213,8 +211,8 @@ def _snapshot(name: str, weights: Weights, drift: float | None, known: int | Non
 
 def _own_pair(weights: Weights, seed: int) -> tuple[Pair | None, str]:
     """(λ, m) at the checkpoint itself, and why it is, or is not, known."""
-    if weights.architecture.num_parameters > MAX_PARAMETERS:
-        return None, f"(λ, m) is measured up to {MAX_PARAMETERS:,} parameters"
+    if weights.architecture.num_parameters > LOCAL_RANK_PARAMETERS:
+        return None, f"(λ, m) is measured up to {LOCAL_RANK_PARAMETERS:,} parameters"
     return _pair_at(in_range(weights), seed)
 
 
@@ -226,9 +224,9 @@ def _nearest(
     A smaller rank is not singular if (λ, m) = (D/2, 1) there, as at generic weights of dimension D.
     """
     ordered = sorted(blocks, key=lambda block: block.distance)
-    if weights.architecture.num_parameters > MAX_PARAMETERS:
-        return ordered[0], None, f"(λ, m) is measured up to {MAX_PARAMETERS:,} parameters"
-    for block in ordered[:MAX_TRIED]:
+    if weights.architecture.num_parameters > LOCAL_RANK_PARAMETERS:
+        return ordered[0], None, f"(λ, m) is measured up to {LOCAL_RANK_PARAMETERS:,} parameters"
+    for block in ordered[:BLOCKS_TRIED]:
         pair, why = _pair_at_cut(weights, block, seed)
         if pair is None or known is None or pair != Pair.coordinates(known):
             return block, pair, why
@@ -266,7 +264,7 @@ def _measure(name: str, factors: Factors) -> BlockRank:
     if norm == 0.0:
         return BlockRank(name, 0, full, None, 0.0)
     values = values / norm
-    found = count_above(values, max(left.shape) * NOISE, values[0])
+    found = count_above(values, max(left.shape) * RANK_NOISE, values[0])
     return BlockRank(name, found.value, full, found.gap, float(values[-1]) if found.value == full else 0.0)
 
 

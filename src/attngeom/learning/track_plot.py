@@ -11,12 +11,9 @@ from attngeom.drawing import Picture
 from attngeom.errors import InputError
 from attngeom.files import write_atomic
 from attngeom.learning.track import Track
+from attngeom.limits.shown import PLOT_LINES, PLOTTED_ZERO
 
 FORMATS = (".png", ".svg", ".pdf")
-MAX_LINES = 12
-"""Blocks that are drawn: those that come nearest to a smaller rank."""
-SMALLEST = 1e-17
-"""Zeros are drawn here, on a logarithmic axis."""
 
 
 def check_format(path: Path) -> None:
@@ -35,8 +32,8 @@ def draw_track(found: Track, path: Path) -> None:
     lines = {
         name: [snapshot.blocks[place].distance for snapshot in found.snapshots] for place, name in enumerate(names)
     }
-    for name in sorted(names, key=lambda name: min(lines[name]))[:MAX_LINES]:
-        ranks.semilogy(steps, [max(value, SMALLEST) for value in lines[name]], marker=".", label=name)
+    for name in sorted(names, key=lambda name: min(lines[name]))[:PLOT_LINES]:
+        ranks.semilogy(steps, [max(value, PLOTTED_ZERO) for value in lines[name]], marker=".", label=name)
     ranks.set_ylabel("distance to a smaller rank, σ/‖·‖")
     ranks.legend(fontsize=8, ncols=4)
     known = [(k, x.jacobian.rank) for k, x in zip(steps, found.snapshots) if x.jacobian is not None]
@@ -49,7 +46,7 @@ def draw_track(found: Track, path: Path) -> None:
     jacobian.set_ylabel("rank")
     jacobian.set_ylim(bottom=0)
     # The drift of the first checkpoint is zero by definition.
-    moved = [(k, max(x.drift, SMALLEST)) for k, x in zip(steps, found.snapshots) if k and x.drift is not None]
+    moved = [(k, max(x.drift, PLOTTED_ZERO)) for k, x in zip(steps, found.snapshots) if k and x.drift is not None]
     if moved:
         drift.semilogy(*zip(*moved), "o-", color="#4a7fb5")
     drift.set_ylabel("drift of the laws / ‖w_0‖²")

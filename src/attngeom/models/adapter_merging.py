@@ -20,12 +20,10 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.gauges import balance
+from attngeom.limits.rounding import MERGED_CHANGE
 from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter
 from attngeom.models.folders import new_folder
 from attngeom.models.writing import WriteError
-
-ROUNDING = 1e-5
-"""How far the written change may lie from the one that was computed, relative to it: float32 and its factors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +103,7 @@ def write_merged_adapter(adapters: Sequence[Adapter], pairs: Sequence[MergedPair
         (temporary / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
         written = open_adapter(temporary)
         worst = max(_gap(written, pair) for pair in pairs)
-        if not worst <= ROUNDING:
+        if not worst <= MERGED_CHANGE:
             raise WriteError(f"{out} was not written: a change differs by {worst:.1e} from the one computed")
     return {
         "path": str(out), "rank": top, "worst_rounding": worst, "worst_error": max(pair.error for pair in pairs),

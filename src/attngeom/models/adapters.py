@@ -25,9 +25,8 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
 from attngeom.groups.gauges import balance
+from attngeom.limits.rounding import FOLDING_ROUNDING, MEAN_ROUNDING, RESIDUAL_MARGIN, TENSORS_AGREE, TENSORS_DIFFER
 from attngeom.models.folders import new_folder
-from attngeom.models.layer_comparison import DIFFERENT
-from attngeom.models.misfits import FLOOR, MARGIN, ROUNDING, SAME
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
 from attngeom.models.residues import P, apply, dot, random_residues
 from attngeom.models.sampling import Sampler
@@ -250,9 +249,11 @@ def _measure(one: Adapter, other: Adapter, module: str, unit: float) -> dict[str
     size = _product_size(*sides[0])
     noise = sum(2 * ((up**2).sum(axis=0) * (down**2).sum(axis=1)).sum() for up, down in sides)
     misfit = whole / size if size else float(whole > 0)
-    expected = MARGIN * ROUNDING * max(unit, FLOOR) * (float(np.sqrt(noise)) / size if size else 1.0)
+    expected = (
+        RESIDUAL_MARGIN * MEAN_ROUNDING * max(unit, FOLDING_ROUNDING) * (float(np.sqrt(noise)) / size if size else 1.0)
+    )
     ratio = misfit / expected
-    same = True if ratio <= SAME else False if ratio >= DIFFERENT else None
+    same = True if ratio <= TENSORS_AGREE else False if ratio >= TENSORS_DIFFER else None
     return {"module": module, "same": same, "misfit": float(misfit), "expected": float(expected)}
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
-
-BLOCK = 2**17
+from attngeom.limits.memory import CACHED_ENTRIES
 
 
 def row_blocks(array: Array) -> Iterator[slice]:
-    """Slices of the first axis of about `BLOCK` entries each, for passes that stay in the cache."""
-    step = max(1, BLOCK * len(array) // max(array.size, 1))
+    """Slices of the first axis of about `CACHED_ENTRIES` entries each, for passes that stay in the cache."""
+    step = max(1, CACHED_ENTRIES * len(array) // max(array.size, 1))
     return (slice(start, start + step) for start in range(0, len(array), step))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.pivots import pivot_signs
+from attngeom.limits.rounding import SINGULAR_CONDITION
 from attngeom.models.affine import Affine
 from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.layer import LayerWeights
@@ -20,7 +21,6 @@ from attngeom.models.readers import map_attention
 from attngeom.models.specification import TransformerSpec
 
 Tables = dict[str, tuple[str, Array]]
-SINGULAR = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def settle(spec: TransformerSpec, tables: Tables, tied: bool) -> BareTables | No
         rows = np.concatenate([*moved.values()]).astype(np.float64)
         gram = rows.T @ rows
         inverse, conditions = lapack.inverses(gram[None])
-        if conditions[0] < SINGULAR:
+        if conditions[0] < SINGULAR_CONDITION:
             row = inverse[0].sum(axis=1) / np.sqrt(inverse[0].sum())
             row = row * pivot_signs((rows @ row)[None])[0]
             turn = turn - 1 / spec.width + row

@@ -8,18 +8,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from attngeom.errors import InputError
-
-MAX_SIZES = {
-    "width": 2**20,
-    "heads": 2**14,
-    "groups": 2**14,
-    "head_dim": 2**16,
-    "value_dim": 2**16,
-    "vocabulary": 2**28,
-    "positions": 2**28,
-    "layers": 2**11,
-}
-MAX_SIZE = 2**28
+from attngeom.limits.sizes import CONFIGURED_SIZE, CONFIGURED_SIZES
 
 
 class Checked:
@@ -54,7 +43,7 @@ def _check_field(owner: str, name: str, value: Any, hint: Any) -> None:
     if hint is bool:
         require(isinstance(value, bool), f"{given}; true or false is required")
     elif hint is int:
-        largest = MAX_SIZES.get(name, MAX_SIZE)
+        largest = CONFIGURED_SIZES.get(name, CONFIGURED_SIZE)
         good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
         require(good, f"{given}; an integer from 0 to {largest} is required")
     elif hint is float:

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from attngeom.errors import InputError
-
-LARGEST_DENOMINATOR, ROUNDING = 1000, 1e-13
-LARGEST_ORDER = 60
+from attngeom.limits.rounding import FREQUENCY_ROUNDING
+from attngeom.limits.sizes import FREQUENCY_RATIO, ROTATION_ORDER
 
 
 def simple_quotient(one: float, other: float) -> Fraction | None:
@@ -25,8 +24,8 @@ def simple_quotient(one: float, other: float) -> Fraction | None:
     (Fraction(1000, 1), None)
     """
     quotient = max(one, other) / min(one, other)
-    found = Fraction(quotient).limit_denominator(LARGEST_DENOMINATOR)
-    if abs(quotient - found) > ROUNDING * quotient:
+    found = Fraction(quotient).limit_denominator(FREQUENCY_RATIO)
+    if abs(quotient - found) > FREQUENCY_ROUNDING * quotient:
         return None
     return found if one >= other else 1 / found
 
@@ -64,5 +63,5 @@ def check_frequencies(frequencies: Iterable[float]) -> None:
 
 def simple_root(frequency: float) -> bool:
     """Whether the angle is a multiple of π by a fraction of small denominator, so that its point is a root of unity."""
-    turn = Fraction(frequency / math.pi).limit_denominator(LARGEST_ORDER)
-    return abs(frequency / math.pi - turn) <= ROUNDING
+    turn = Fraction(frequency / math.pi).limit_denominator(ROTATION_ORDER)
+    return abs(frequency / math.pi - turn) <= FREQUENCY_ROUNDING

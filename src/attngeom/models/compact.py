@@ -15,15 +15,13 @@ import numpy as np
 
 from attngeom.errors import FormatError
 from attngeom.exact.arrays import Array
+from attngeom.limits.sizes import COMPACT_ENTRIES, TENSOR_RANK
 
 PLAN = "#plan"
 """Ending of the name of the plan of a tensor."""
 ZEROS, ONES, PLACES = 0, 1, 2
 """The fixed entries of a block: all zero, all one, or at most a single one in each row, whose column is listed."""
 NOWHERE = -1
-MAX_RANK = 8
-MAX_ENTRIES = 2**33
-"""Of one tensor."""
 
 
 def pack(tensor: Array) -> tuple[Array, Array]:
@@ -88,11 +86,11 @@ def shape_of(plan: Array, name: str) -> tuple[int, ...]:
     if plan.ndim != 1 or plan.dtype != np.int64 or len(plan) < 3 or plan[0] not in (0, 1):
         raise FormatError(f"{name[:60]}: not a plan of a compact tensor; write the folder again")
     rank = int(plan[1])
-    if not 0 <= rank <= MAX_RANK or len(plan) < rank + 3 or (plan[2 : 2 + rank] < 0).any():
+    if not 0 <= rank <= TENSOR_RANK or len(plan) < rank + 3 or (plan[2 : 2 + rank] < 0).any():
         raise FormatError(f"{name[:60]}: a plan without a shape; write the folder again")
     shape = tuple(int(n) for n in plan[2 : 2 + rank])
-    if prod(shape) > MAX_ENTRIES:
-        raise FormatError(f"{name[:60]}: a tensor of {prod(shape):,} entries; at most {MAX_ENTRIES:,} are read")
+    if prod(shape) > COMPACT_ENTRIES:
+        raise FormatError(f"{name[:60]}: a tensor of {prod(shape):,} entries; at most {COMPACT_ENTRIES:,} are read")
     return shape
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from attngeom.errors import InputError
+from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.crews import Crew, each_layer
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
-from attngeom.models.headline import SHOWN, Blame, find_blame, lines_of, measured, sentence
+from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
 from attngeom.models.model import Model
 from attngeom.models.output_check import allowed_gap, check_outputs
@@ -68,7 +69,7 @@ class ModelComparison(Result):
 
     def rows(self) -> Mapping[str, Any]:
         shown = {"verdict": self.verdict, "level": self.level, "error probability": self.error_probability}
-        wrong = ", ".join(self.blame.tensors[:SHOWN])
+        wrong = ", ".join(self.blame.tensors[:LISTED_NAMES])
         rows = {**shown, "wrong tensors": wrong or None, "seed": self.seed}
         return {key: value for key, value in rows.items() if value is not None}
 

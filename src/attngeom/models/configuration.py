@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from attngeom.errors import InputError
-from attngeom.models.checked import MAX_SIZES
+from attngeom.limits.sizes import CONFIGURED_NUMBER, CONFIGURED_SIZE, CONFIGURED_SIZES, ROTARY_FREQUENCIES
 from attngeom.models.specification import Activation, Layout, Norm, Rotary
-from attngeom.models.sublayers import MAX_FREQUENCIES
 
 ACTIVATIONS: Mapping[str, Activation] = {
     "gelu": "gelu",
@@ -23,8 +22,6 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "tanh": "tanh",
     "sigmoid": "sigmoid",
 }
-LARGEST = 2**28
-MOST = 1e30
 
 
 class Config:
@@ -57,17 +54,17 @@ class Config:
             if default is None:
                 raise InputError(f"config without {' or '.join(keys)} given; add the key to config.json")
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= CONFIGURED_SIZE:
             raise InputError(
-                f"config {keys[0]} = {str(value)[:40]!r} given; an integer from {least} to {LARGEST} needed"
+                f"config {keys[0]} = {str(value)[:40]!r} given; an integer from {least} to {CONFIGURED_SIZE} needed"
             )
         return value
 
     def layers(self, *keys: str, default: int | None = None) -> int:
         """A number of layers, small enough to list them."""
         number = self.integer(*keys, default=default)
-        if number > MAX_SIZES["layers"]:
-            raise InputError(f"config {keys[0]} = {number} given; at most {MAX_SIZES['layers']} layers are read")
+        if number > CONFIGURED_SIZES["layers"]:
+            raise InputError(f"config {keys[0]} = {number} given; at most {CONFIGURED_SIZES['layers']} layers are read")
         return number
 
     def optional_integer(self, *keys: str) -> int | None:
@@ -161,15 +158,17 @@ class Config:
 
 def as_number(value: Any, name: str) -> float:
     """A number of a config, small enough to be reckoned with."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
-        raise InputError(f"config {name} = {str(value)[:40]!r} given; a finite number up to {MOST:g} is required")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= CONFIGURED_NUMBER:
+        raise InputError(
+            f"config {name} = {str(value)[:40]!r} given; a finite number up to {CONFIGURED_NUMBER:g} is required"
+        )
     return float(value)
 
 
 def rotary_of(values: Mapping[str, Any], dims: int, layout: Layout, context: int | None, config: Config) -> Rotary:
     """Frequencies θ_f of the named rope types: default, linear, dynamic, llama3, yarn, longrope."""
-    if dims > 2 * MAX_FREQUENCIES:
-        raise InputError(f"{dims} rotated coordinates of a head given; at most {2 * MAX_FREQUENCIES} are read")
+    if dims > 2 * ROTARY_FREQUENCIES:
+        raise InputError(f"{dims} rotated coordinates of a head given; at most {2 * ROTARY_FREQUENCIES} are read")
     kind = values.get("rope_type") or values.get("type") or "default"
     base = as_number(values["rope_theta"], "rope_theta")
     if base <= 0:

@@ -12,13 +12,12 @@ from concurrent.futures import CancelledError, Executor, as_completed, wait
 from typing import Any, TypeVar
 
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.limits.seconds import LAYERS_END_SECONDS
 from attngeom.processes import run_apart
 
 Crew = int | Executor
 """So many processes on this machine, 1 for this one; or any executor, such as that of a Dask cluster."""
 Progress = Callable[[int, int], None]
-PATIENCE = 60.0
-"""Seconds that layers under way may take to end after another one was refused."""
 Found = TypeVar("Found")
 
 
@@ -58,7 +57,7 @@ def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew
         # What still runs would write into a folder that is being removed.
         for future in futures:
             future.cancel()
-        wait(futures, timeout=PATIENCE)
+        wait(futures, timeout=LAYERS_END_SECONDS)
         raise
     except (CancelledError, OSError, RuntimeError) as error:
         words = " ".join(str(error).split())[:80]

@@ -13,12 +13,11 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import DEGENERATE_SIZE
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.misfits import PREFIXES
 from attngeom.models.recovery import Recovered
-
-TINY = 1e-10
 
 Hidden = dict[str, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""
@@ -43,7 +42,7 @@ def _deficient(rows: Array) -> Array:
     if not rows.shape[1]:
         return np.zeros(len(rows), bool)
     values = lapack.svdvals(rows @ rows.transpose(0, 2, 1))
-    return np.asarray(values[:, -1] <= TINY**1.5 * values[:, 0])
+    return np.asarray(values[:, -1] <= DEGENERATE_SIZE**1.5 * values[:, 0])
 
 
 def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> None:
@@ -62,7 +61,7 @@ def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> No
     note("output", spread(values))
     note("value", np.flatnonzero(values))
     silent = ~np.any(weights.output.reshape(weights.heads, -1), axis=1)
-    twins = find_twins(weights, TINY / 16)
+    twins = find_twins(weights, DEGENERATE_SIZE / 16)
     same = np.array([h in twins or h in twins.values() for h in range(weights.heads)])
     for part in ("query", "query_bias", *weights.head_numbers):
         note(part, np.flatnonzero(silent))

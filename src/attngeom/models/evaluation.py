@@ -15,6 +15,7 @@ import scipy  # its parts are loaded when they are first named
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.memory import SCORES_HELD
 from attngeom.models.layer import (
     AttentionWeights,
     ExpertsWeights,
@@ -25,8 +26,6 @@ from attngeom.models.layer import (
 )
 from attngeom.models.model import Model
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Stack, TransformerBlock
-
-MAX_SCORES = 2**26
 
 
 def normalise(x: Array, norm: Norm) -> Array:
@@ -174,7 +173,7 @@ def apply_attention(
 ) -> Array:
     """Attention from x to source (the same rows for self-attention); ``table`` (H, i, j) is added to the scores."""
     heads = weights.heads
-    if heads * len(x) * len(source) > MAX_SCORES:
+    if heads * len(x) * len(source) > SCORES_HELD:
         raise InputError(f"{len(x)} tokens and {heads} heads given; the float64 pass is for short inputs")
     scores = scores_of(x, source, spec, weights)
     i, j = np.arange(len(x))[:, None], np.arange(len(source))[None, :]

@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import UNEVEN_ROWS
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry import RowFactor, Symmetry, act, factors
-
-UNEVEN = 8
-"""Exponents of two by which rows of a head may differ."""
 
 
 def even_rows(block: TransformerBlock, layer: LayerWeights) -> tuple[LayerWeights, Symmetry]:
@@ -46,4 +44,4 @@ def _shifts(factor: RowFactor, layer: LayerWeights) -> Array:
 
 
 def _is_uneven(shifts: Array) -> bool:
-    return bool(shifts.size and np.any(np.ptp(shifts, axis=1) > UNEVEN))
+    return bool(shifts.size and np.any(np.ptp(shifts, axis=1) > UNEVEN_ROWS))

@@ -14,6 +14,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import SCORES_FAR, SLOW_ROTATION
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import head_features
 from attngeom.models.model import Model
@@ -21,11 +22,6 @@ from attngeom.models.readers import key_bias_is_invisible, switches, value_bias_
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Rotary, TransformerBlock
 from attngeom.models.views import ModelView
-
-CLEAR = 1e-4
-"""Squares of scores that differ by this share are far from equal, whatever their difference has lost."""
-SLOW = 0.1
-"""A rotary pair that turns by less, in radians over the whole context, is told from a plain one by weights only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +173,7 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
         own, theirs = weights.grams["key"][i // share], weights.grams["query"][i]
         whole = float((own * theirs).sum()), float((weights.grams["key"][j // share] * weights.grams["query"][j]).sum())
         apart = sum(whole) - 2 * float(((keys @ others.T) * (queries @ rivals.T)).sum())
-        if apart > CLEAR * whole[0]:
+        if apart > SCORES_FAR * whole[0]:
             return math.sqrt((gap + apart) / max(size + whole[0], 1e-300))
         # Digits are lost in that difference where the scores are close.
         left = lapack.triangle(np.concatenate([keys, -others]).T[None])[0]
@@ -256,11 +252,10 @@ def _context_findings(part: str, rotary: Rotary, context: Any) -> list[Remark]:
     if context <= rotary.dims:
         text = f"contexts of {context} tokens do not determine {rotary.dims} rotated coordinates (L3)"
         found.append(Remark(layer=None, part=part, text=text, value=context))
-    slow = sum(1 for f in rotary.frequencies if 0 < f * context < SLOW)
+    slow = sum(1 for f in rotary.frequencies if 0 < f * context < SLOW_ROTATION)
     if slow:
-        text = (
-            f"{slow} of {rotary.dims // 2} pairs turn by less than {SLOW} in {context} tokens: hardly seen in outputs"
-        )
+        pairs = f"{slow} of {rotary.dims // 2} pairs"
+        text = f"{pairs} turn by less than {SLOW_ROTATION} in {context} tokens: hardly seen in outputs"
         found.append(Remark(layer=None, part=part, text=text, value=slow))
     return found
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.files import to_json
+from attngeom.limits.shown import LISTED_NAMES
+from attngeom.limits.trials import INVARIANT_DEGREE
 from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.invariants import LayerEvaluator
 from attngeom.models.model import Model
@@ -25,11 +27,6 @@ from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
 from attngeom.models.views import ModelView, can_flatten, hands_over
 from attngeom.results import Result
-
-LISTED = 5
-"""Names of buffers that are printed."""
-DEGREE = 3
-"""Largest total degree of an invariant in the random residues."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +78,8 @@ class Fingerprint(Result):
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
         lines += [f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"]
-        more = len(self.left_out) - LISTED
-        named = ", ".join(self.left_out[:LISTED]) + (f" and {more} more" if more > 0 else "")
+        more = len(self.left_out) - LISTED_NAMES
+        named = ", ".join(self.left_out[:LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
         return "\n".join([*lines, *([f"left out   {named} (buffers, no weights)"] if named else [])])
 
 
@@ -103,7 +100,7 @@ def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint
     outside, tokens, count = _outside(model, seed)
     total = digest_of([[layer.digest for layer in layers], outside])
     number = count + sum(layer.count for layer in layers)
-    probability = min(1.0, DEGREE * number / P)
+    probability = min(1.0, INVARIANT_DEGREE * number / P)
     return Fingerprint(
         standing="probabilistic",
         reason=f"different functions collide with probability {probability:.1e}",

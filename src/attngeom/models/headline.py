@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from attngeom import digits
+from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.layer_comparison import LayerComparison
 from attngeom.models.misfits import Misfit
 from attngeom.models.model import Model
 from attngeom.models.names import file_name
-
-SHOWN = 5
-"""Tensors and settings that are listed unless all are asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +132,8 @@ def lines_of(
 
 
 def _cut(lines: list[str], what: str, every: bool) -> list[str]:
-    more = len(lines) - SHOWN
-    return lines if every or more <= 0 else [*lines[:SHOWN], f"  … and {more} more {what}: --all lists them"]
+    more = len(lines) - LISTED_NAMES
+    return lines if every or more <= 0 else [*lines[:LISTED_NAMES], f"  … and {more} more {what}: --all lists them"]
 
 
 def _short(value: Any) -> str:

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attngeom.errors import AttnGeomError
+from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
 from attngeom.results import Result
-
-CARD = 5
-"""Findings that a card shows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +57,7 @@ class ModelInspection(Result):
         if self.redundancy is not None:
             layers = f"{self.redundancy.layer_scope:,} ({self.redundancy.layers.standing})"
             counted = {"redundant": f"at least {self.redundancy.total:,}", "in the layers": layers}
-        found = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:CARD])}
+        found = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:LISTED_NAMES])}
         return {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted, **found}
 
     @property

@@ -9,32 +9,27 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import (
+    FOLDING_ROUNDING,
+    GROSS_DIFFERENCE,
+    HEADS_AGREE,
+    OUTPUT_ROUNDING,
+    OUTPUTS_AGREE,
+    PLAIN_RESIDUAL,
+    TENSORS_AGREE,
+    TENSORS_DIFFER,
+)
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
-from attngeom.models.misfits import (
-    FLOOR,
-    HEADS,
-    OUTLIER,
-    PLAIN,
-    SAME,
-    Misfit,
-    Misfits,
-    folding_noise,
-    layer_misfits,
-    relative,
-)
+from attngeom.models.misfits import HEADS, Misfit, Misfits, folding_noise, layer_misfits, relative
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
-from attngeom.models.witness import AGREE, GROSS, chooses_otherwise, expert_gap, output_gap
-from attngeom.models.witness import FLOOR as WITNESS_FLOOR
-
-DIFFERENT = 10.0
-"""From so many times the expected misfit on, two tensors differ; between this and what is allowed nothing is said."""
+from attngeom.models.witness import chooses_otherwise, expert_gap, output_gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +105,7 @@ def compare_layers(
         misfits = layer_misfits(block, folded[0], found, unit, noise)
     comparison = _judge(layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, found.condition)
     if comparison.same is False:
-        limit = SAME if tolerance is None else 1.0
+        limit = TENSORS_AGREE if tolerance is None else 1.0
         hidden, worst = hidden_parts(folded[0], found), comparison.worst
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in misfits]
         unclear = all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places)
@@ -121,18 +116,18 @@ def compare_layers(
             assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
             if not chooses_otherwise(block.mlp, one, other, norm is not None and norm.kind == "layer"):
                 comparison = replace(comparison, same=None, hidden=0.0)
-        elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS):
+        elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE):
             # What differs may lie in heads or units that the function does not determine: the outputs decide.
-            gap, noise_level = output_gap(left, right, layer), AGREE * max(unit, WITNESS_FLOOR)
+            gap, noise_level = output_gap(left, right, layer), OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
             parts = [m.part.split(".") for m, places in beyond if len(places)]
             spoilt = sorted({int(part[1]) for part in parts if part[0] == "experts"})
-            if spoilt and gap <= SAME * noise_level:
+            if spoilt and gap <= TENSORS_AGREE * noise_level:
                 one, other, norm = folded[0].mlp, found.moved.mlp, block.mlp_norms.input
                 assert isinstance(block.mlp, Experts)
                 assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
                 centred = norm is not None and norm.kind == "layer"
                 gap = max(gap, expert_gap(block.mlp, one, other, spoilt, centred))
-            if gap <= (SAME if unclear else 1.0) * noise_level:
+            if gap <= (TENSORS_AGREE if unclear else 1.0) * noise_level:
                 comparison = replace(comparison, same=None, hidden=gap)
     return comparison, (*right.order_part(layer), *gauge, *found.symmetry, *inverse(own_gauge))
 
@@ -144,7 +139,7 @@ def _judge(
         misfits = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in misfits]
     by_part = {m.part: m.worst for m in misfits}
     worst = max(by_part.values(), key=lambda misfit: misfit.ratio)
-    same_up_to, different_from = (SAME, DIFFERENT) if tolerance is None else (1.0, 1.0)
+    same_up_to, different_from = (TENSORS_AGREE, TENSORS_DIFFER) if tolerance is None else (1.0, 1.0)
     same: bool | None = None
     # Rounding of which nothing is known explains nothing.
     if worst.ratio <= same_up_to and all(np.all(np.isfinite(m.expected)) for m in misfits):
@@ -169,7 +164,7 @@ def _judge(
 
 def _outliers(misfits: list[Misfits]) -> list[Misfit]:
     """Heads whose misfit stands out above the expected rounding."""
-    return [m[int(i)] for m in misfits if m.part in HEADS for i in np.flatnonzero(m.ratios > OUTLIER)]
+    return [m[int(i)] for m in misfits if m.part in HEADS for i in np.flatnonzero(m.ratios > HEADS_AGREE)]
 
 
 def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
@@ -182,7 +177,7 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     one, other = left.model, right.model
     misfits: list[Misfits] = []
     names: dict[str, str] = {}
-    limit = max(PLAIN * unit, FLOOR)
+    limit = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING)
 
     growth = _outside_growth(left, right)
 

@@ -22,11 +22,9 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.trials import LIVE_TOKENS
+from attngeom.limits.work import LOADED_TWICE
 from attngeom.models.model import Model
-
-LARGEST = 5 * 10**7
-"""Models of more parameters are not loaded twice by another library for a check."""
-TOKENS = 12
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,8 @@ def live_check(model: Model, one: Path, other: Path) -> LiveCheck:
     where it runs the first and not the second.
     """
     require_live()
-    if model.spec.parameters > LARGEST:
-        return LiveCheck(None, f"not possible: more than {LARGEST:,} parameters")
+    if model.spec.parameters > LOADED_TWICE:
+        return LiveCheck(None, f"not possible: more than {LOADED_TWICE:,} parameters")
     with _silence():
         cls = _model_class(model.config.get("architectures"))
         if cls is None:
@@ -120,7 +118,7 @@ def _inputs(torch: Any, model: Model) -> dict[str, Any]:
         size = int(config.get("image_size", 224))
         image = rng.normal(size=(1, int(config.get("num_channels", 3)), size, size))
         return {"pixel_values": torch.from_numpy(image)}
-    tokens = torch.from_numpy(rng.integers(0, spec.vocabulary, (1, TOKENS)))
+    tokens = torch.from_numpy(rng.integers(0, spec.vocabulary, (1, LIVE_TOKENS)))
     if model.places.front == "audio":
         frames = 2 * spec.stacks[0].positions
         mel = rng.normal(size=(1, int(config.get("num_mel_bins", 80)), frames))

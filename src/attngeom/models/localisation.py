@@ -1,7 +1,7 @@
 """Where two aligned layers differ: for every head and every hidden unit its worst tensor, from the misfits of a layer.
 
 Heads are listed one by one. Units are many: of them the count, the middle and the largest ratio are kept, and those
-that rounding does not explain are listed, at most `MAX_UNITS` of them, the worst first.
+that rounding does not explain are listed, at most `LOCATED_UNITS` of them, the worst first.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.shown import LOCATED_UNITS
 from attngeom.models.misfits import Misfit, Misfits
 
-MAX_UNITS = 64
 HEAD_PARTS = ("query", "key", "value", "output", "query_bias", "key_bias", "value_bias", "sinks")
 UNIT_PARTS = ("gate", "up", "down", "gate_bias", "up_bias")
 Name = Callable[[str], str]
@@ -78,7 +78,7 @@ def worst_units(misfits: Sequence[Misfits], name: Name, limit: float) -> tuple[U
         own = [m for m in misfits if m.part in wanted and len(m.values) == len(up.values)]
         ratios = np.max([m.ratios for m in own], axis=0)
         beyond = np.flatnonzero(ratios > limit)
-        worst = beyond[np.argsort(-ratios[beyond], kind="stable")][:MAX_UNITS]
+        worst = beyond[np.argsort(-ratios[beyond], kind="stable")][:LOCATED_UNITS]
         result.append(
             UnitMisfits(
                 prefix=prefix, count=len(ratios), median=float(np.median(ratios)), largest=float(ratios.max()),

@@ -6,11 +6,11 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.trials import RANDOM_PROJECTIONS
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, MLPWeights
 from attngeom.models.specification import MLP
 
-PROJECTIONS = 12
 SEED = 20240229
 
 
@@ -73,8 +73,8 @@ def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
     """Order of the units of ``other`` that brings them next to ``one``, by projections of rows that no scale moves."""
     rng = np.random.default_rng(SEED)
     left, right = (mlp.up if mlp.gate is None else mlp.gate for mlp in (one, other))
-    directions = rng.normal(size=(left.shape[1], PROJECTIONS)).astype(left.dtype)
-    offsets = rng.normal(size=PROJECTIONS).astype(left.dtype)
+    directions = rng.normal(size=(left.shape[1], RANDOM_PROJECTIONS)).astype(left.dtype)
+    offsets = rng.normal(size=RANDOM_PROJECTIONS).astype(left.dtype)
 
     def project(reader: Affine) -> Array:
         points = reader.project(directions) + reader.bias[:, None] * offsets

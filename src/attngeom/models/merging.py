@@ -18,6 +18,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import PARALLEL_SINE, SAME_STREAM
 from attngeom.models.folders import new_folder
 from attngeom.models.layer import LayerWeights
 from attngeom.models.model import Model, open_model
@@ -30,10 +31,6 @@ from attngeom.models.writing import Precision, WriteError, write_folder, write_m
 
 Method = Literal["linear", "spherical", "task"]
 METHODS: tuple[Method, ...] = ("linear", "spherical", "task")
-SAME_STREAM = 0.5
-"""Cosine of two token tables from which the stream is taken to be the same; disguised streams are near 0."""
-PARALLEL = 1e-6
-"""Sines of angles below this are zero: the arc between two tensors is then a line."""
 Progress = Callable[[int, int], None]
 
 
@@ -89,7 +86,7 @@ def _arc(one: Array, other: Array, share: float) -> Array:
     if not all(sizes):
         return np.asarray((1 - share) * one + share * other)
     angle = float(np.arccos(np.clip((one * other).sum() / (sizes[0] * sizes[1]), -1.0, 1.0)))
-    if np.sin(angle) < PARALLEL:
+    if np.sin(angle) < PARALLEL_SINE:
         return np.asarray((1 - share) * one + share * other)
     direction = (np.sin((1 - share) * angle) * one / sizes[0] + np.sin(share * angle) * other / sizes[1]) / np.sin(
         angle

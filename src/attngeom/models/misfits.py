@@ -15,6 +15,14 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import (
+    FOLDING_ROUNDING,
+    HEADS_AGREE,
+    MEAN_ROUNDING,
+    PLAIN_RESIDUAL,
+    RESIDUAL_MARGIN,
+    TENSORS_AGREE,
+)
 from attngeom.models.affine import Affine, row_blocks
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import map_readers
@@ -22,17 +30,6 @@ from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput, Move, RowFactor, Units
 
-FLOOR = 1e-12
-"""In place of the roundoff for float64 files: what the arithmetic of folding and alignment itself loses."""
-PLAIN = 1.4
-"""Expected misfit of a tensor that no matrix aligns, in units of the roundoff."""
-ROUNDING = 0.42
-"""Root mean square of the relative error of rounding to nearest, in units of the roundoff."""
-MARGIN = 1.6
-
-
-SAME, OUTLIER = 3.0, 1.4
-"""Up to so many times the expected misfit two tensors agree; a head, whose misfit is a mean of many, up to fewer."""
 PREFIXES = {"attention": "", "cross": "cross."}
 """What the names of parts of an attention begin with."""
 HEADS = frozenset(f"{prefix}{part}" for prefix in PREFIXES.values() for part in ("query", "key", "value", "output"))
@@ -46,7 +43,7 @@ class Misfit:
     index: int | None
     value: float
     expected: float
-    factor: float = SAME
+    factor: float = TENSORS_AGREE
 
     @property
     def ratio(self) -> float:
@@ -70,7 +67,7 @@ class Misfits:
 
     @property
     def factor(self) -> float:
-        return 1.0 if self.is_bound else OUTLIER if self.part in HEADS else SAME
+        return 1.0 if self.is_bound else HEADS_AGREE if self.part in HEADS else TENSORS_AGREE
 
     @property
     def ratios(self) -> Array:
@@ -89,7 +86,7 @@ class Misfits:
 class Add(Protocol):
     """Takes the misfits of one part, and by how much roundoff may have grown there."""
 
-    def __call__(self, part: str, values: Array, growth: Array | float = PLAIN) -> None: ...
+    def __call__(self, part: str, values: Array, growth: Array | float = PLAIN_RESIDUAL) -> None: ...
 
 
 def layer_misfits(
@@ -98,11 +95,11 @@ def layer_misfits(
     """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
     result: list[Misfits] = []
 
-    def add(part: str, values: Array, growth: Array | float = PLAIN) -> None:
+    def add(part: str, values: Array, growth: Array | float = PLAIN_RESIDUAL) -> None:
         # A head of zeros has no rounding to push through: half a unit stands in.
         limits = np.maximum(np.broadcast_to(growth, values.shape), 0.5) * max(1.0, noise.get(part, 1.0))
         if len(values):
-            result.append(Misfits(part=part, values=values, expected=limits * max(unit, FLOOR)))
+            result.append(Misfits(part=part, values=values, expected=limits * max(unit, FOLDING_ROUNDING)))
 
     other = found.aligned
     for place, weights in target.attentions.items():
@@ -145,16 +142,16 @@ def _growth(place: str, target: AttentionWeights, found: Recovered, noise: dict[
     def whole(plain_errors: Array, plain_rows: Array, turned: Array) -> Array:
         """Errors of plain and rotated rows together, relative to both."""
         sizes = np.hypot(_norms(plain_rows), _norms(turned))
-        own = np.sqrt(2.0) * ROUNDING * _norms(turned)
+        own = np.sqrt(2.0) * MEAN_ROUNDING * _norms(turned)
         return np.asarray(np.hypot(plain_errors * _norms(plain_rows), own) / np.where(sizes > 0, sizes, 1.0))
 
     turned_key = target.turned_key.weight if target.turned_groups == groups else np.zeros((groups, 1))
     latent = 2.0 if target.key_latent is not None else 1.0
     return {
-        "query": MARGIN * latent * whole(outer_query, target.query.weight, target.turned_query.weight),
-        "key": MARGIN * latent * whole(inner_key, target.key.weight, turned_key),
-        "value": MARGIN * latent * inner_value,
-        "output": MARGIN * latent * outer_output,
+        "query": RESIDUAL_MARGIN * latent * whole(outer_query, target.query.weight, target.turned_query.weight),
+        "key": RESIDUAL_MARGIN * latent * whole(inner_key, target.key.weight, turned_key),
+        "value": RESIDUAL_MARGIN * latent * inner_value,
+        "output": RESIDUAL_MARGIN * latent * outer_output,
     }
 
 
@@ -181,7 +178,9 @@ def _pushed(inner: Array, gram: Array, outer: Array, matrices: Array, back: Arra
     carried = np.maximum(np.einsum("hac,hac->hc", spread, outer @ spread), 0)
     rounded = squares.sum(axis=1) + (carried * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
     left = noise**2 * total.sum(axis=1) * max(1 - a / width, 1 / width)
-    return ROUNDING * _ratio(left, own[..., 1].sum(axis=1)), ROUNDING * _ratio(moved + rounded, squares.sum(axis=1))
+    return MEAN_ROUNDING * _ratio(left, own[..., 1].sum(axis=1)), MEAN_ROUNDING * _ratio(
+        moved + rounded, squares.sum(axis=1)
+    )
 
 
 def _inverse(grams: Array) -> Array:
@@ -251,14 +250,14 @@ def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeigh
     add(f"{prefix}query", _side(relative, a, b, "query"), growth["query"])
     if a.turned_groups == a.groups:
         add(f"{prefix}key", _side(relative, a, b, "key"), growth["key"])
-        add(f"{prefix}key_bias", _bias_side(a, b, "key"), np.maximum(PLAIN, growth["key"]))
+        add(f"{prefix}key_bias", _bias_side(a, b, "key"), np.maximum(PLAIN_RESIDUAL, growth["key"]))
     else:
         add(f"{prefix}turned_key", relative(a.turned_key.weight, b.turned_key.weight))
         add(f"{prefix}turned_key_bias", _shared(a.turned_key.bias, b.turned_key.bias))
         add(f"{prefix}key", relative(a.key.weight, b.key.weight), growth["key"])
-    add(f"{prefix}query_bias", _bias_side(a, b, "query"), np.maximum(PLAIN, growth["query"]))
+    add(f"{prefix}query_bias", _bias_side(a, b, "query"), np.maximum(PLAIN_RESIDUAL, growth["query"]))
     add(f"{prefix}value", relative(a.value.weight, b.value.weight), growth["value"])
-    add(f"{prefix}value_bias", _shared(a.value.bias, b.value.bias), np.maximum(PLAIN, growth["value"]))
+    add(f"{prefix}value_bias", _shared(a.value.bias, b.value.bias), np.maximum(PLAIN_RESIDUAL, growth["value"]))
     add(f"{prefix}output", relative(a.output, b.output), growth["output"])
     add(f"{prefix}output_bias", _whole(a.output_bias, b.output_bias))
     for name in ("query_gain", "key_gain", *a.head_numbers):

@@ -9,12 +9,10 @@ import numpy as np
 
 from attngeom import digits
 from attngeom.errors import AttnGeomError
+from attngeom.limits.trials import OUTPUT_CHECKS, OUTPUT_TOKENS
+from attngeom.limits.work import OUTPUT_PRODUCTS
 from attngeom.models.evaluation import forward
 from attngeom.models.model import Model
-
-TOKENS, INPUTS = 8, 2
-LARGEST = 2**35
-"""Parameters times tokens beyond which nothing is evaluated: some minutes."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,10 @@ def allowed_gap(unit: float, least: float) -> float:
 
 def check_outputs(one: Model, other: Model, seed: int = 0) -> OutputCheck:
     """Evaluate both models at the same random inputs, which both of them take."""
-    if max(one.spec.parameters, other.spec.parameters) * TOKENS * INPUTS > LARGEST:
+    if max(one.spec.parameters, other.spec.parameters) * OUTPUT_TOKENS * OUTPUT_CHECKS > OUTPUT_PRODUCTS:
         return OutputCheck(None, "they are too large to be evaluated")
     worst = 0.0
-    for number in range(INPUTS):
+    for number in range(OUTPUT_CHECKS):
         inputs = _inputs(one, other, np.random.default_rng([seed, number]))
         if inputs is None:
             return OutputCheck(None, "they take different inputs")
@@ -48,7 +46,7 @@ def check_outputs(one: Model, other: Model, seed: int = 0) -> OutputCheck:
             return OutputCheck(float("inf"), f"they give {sizes} for each token")
         size = max(float(np.abs(left).max()), float(np.abs(right).max()), 1e-300)
         worst = max(worst, float(np.abs(left - right).max()) / size)
-    words = f"outputs at {INPUTS} random inputs of seed {seed}"
+    words = f"outputs at {OUTPUT_CHECKS} random inputs of seed {seed}"
     return OutputCheck(worst, f"{words} {'differ by' if worst > 0.01 else 'agree to'} {digits.error(worst)}")
 
 
@@ -65,7 +63,7 @@ def _inputs(one: Model, other: Model, rng: np.random.Generator) -> dict[str, Any
         for stack in model.spec.stacks
         if stack.positions and stack.embeds_tokens
     ]
-    count = min([TOKENS, *rows])
+    count = min([OUTPUT_TOKENS, *rows])
     front = fronts.pop()
     if front == "patches":
         shapes = {tuple(int(model.config.get(k, d)) for k, d in (("num_channels", 3), ("image_size", 224)))

@@ -21,13 +21,13 @@ from safetensors import SafetensorError, safe_open
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json, refuse_format
-from attngeom.models.compact import MAX_ENTRIES, PLAN, shape_of, unpack
+from attngeom.limits.memory import SINGLE_PRECISION
+from attngeom.limits.sizes import COMPACT_ENTRIES
+from attngeom.models.compact import PLAN, shape_of, unpack
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 COMPACT = "compact.safetensors"
-LARGE = 2**24
-"""Tensors of MLPs and vocabularies with more entries stay in float32 if they are stored in at most 32 bits."""
 LARGEST = float(np.finfo(np.float32).max)
 """No weight of a model is beyond it."""
 
@@ -63,8 +63,8 @@ class Tensors:
         self._fetch = fetch
         self._again = again
         largest = max((int(np.prod(h.shape, dtype=object)) for h in headers.values()), default=0)
-        if largest > MAX_ENTRIES:
-            raise InputError(f"{name}: a tensor of {largest:,} entries given; at most {MAX_ENTRIES:,} are read")
+        if largest > COMPACT_ENTRIES:
+            raise InputError(f"{name}: a tensor of {largest:,} entries given; at most {COMPACT_ENTRIES:,} are read")
 
     def __reduce__(self) -> tuple[Callable[..., Tensors], tuple[Any, ...]]:
         """Another process opens the files again; tensors in memory are not sent."""
@@ -119,7 +119,7 @@ class Tensors:
     def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64, or as float32 if it is large and stored in at most 32 bits."""
         header = self.check(name, shape)
-        short = header.dtype != "F64" and int(np.prod(shape)) > LARGE
+        short = header.dtype != "F64" and int(np.prod(shape)) > SINGLE_PRECISION
         return np.asarray(_widened(self.raw(name)).astype(np.float32 if short else np.float64, copy=False))
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.primes import BIG_PRIME
+from attngeom.limits.memory import RESIDUE_COLUMNS, RESIDUE_ENTRIES
 
 P = BIG_PRIME
 BITS = 61
 LIMBS = ((0, 21), (21, 20), (41, 20))
-COLUMNS = 2048
-ENTRIES = 2**16
 
 
 def residues(values: Array) -> Array:
@@ -126,10 +125,10 @@ def apply(matrix: Array, vectors: Sequence[Array]) -> Array:
     right = np.array([[int(x) for x in vector] for vector in vectors], dtype=np.uint64).T
     right = right.reshape(columns, len(vectors))
     result = np.zeros((rows, len(vectors)), dtype=np.uint64)
-    for start in range(0, columns, COLUMNS):
-        stop = min(start + COLUMNS, columns)
+    for start in range(0, columns, RESIDUE_COLUMNS):
+        stop = min(start + RESIDUE_COLUMNS, columns)
         limbs = np.concatenate(_cut(right[start:stop]), axis=1)
-        step = max(1, ENTRIES // (stop - start))
+        step = max(1, RESIDUE_ENTRIES // (stop - start))
         for top in range(0, rows, step):
             result[top : top + step] = _reduce(
                 result[top : top + step]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from attngeom.errors import InputError
-from attngeom.groups.sampler import DEFAULT, Sampler
+from attngeom.groups.sampler import Sampler
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry import Symmetry, factors
@@ -30,4 +30,4 @@ def random_symmetry(
     return tuple(part for factor in chosen for part in factor.random(layer, sampler))
 
 
-__all__ = ["DEFAULT", "PARTS", "Sampler", "random_symmetry"]
+__all__ = ["PARTS", "Sampler", "random_symmetry"]

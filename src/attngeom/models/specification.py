@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from attngeom.models.checked import MAX_SIZES, Checked, require
+from attngeom.limits.sizes import CONFIGURED_SIZES
+from attngeom.models.checked import Checked, require
 from attngeom.models.sublayers import MLP, Activation, Experts, GroupedAttention, Latent, Layout, Norm, QKNorm, Rotary
 
 __all__ = [
@@ -135,7 +136,9 @@ class Stack(Checked):
 
     def check(self) -> None:
         count = len(self.order)
-        require(count <= MAX_SIZES["layers"], f"{count} layers given; at most {MAX_SIZES['layers']} are read")
+        require(
+            count <= CONFIGURED_SIZES["layers"], f"{count} layers given; at most {CONFIGURED_SIZES['layers']} are read"
+        )
         good = all(isinstance(i, int) and 0 <= i < len(self.kinds) for i in self.order)
         require(good, f"an order of layers that points outside the {len(self.kinds)} kinds given")
         fewer = self.unread_positions < max(1, self.positions)

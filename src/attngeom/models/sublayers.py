@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from attngeom.limits.sizes import ROTARY_FREQUENCIES
 from attngeom.models.checked import Checked, require
 
 Layout = Literal["half", "interleaved"]
@@ -13,8 +14,6 @@ NormKind = Literal["rms", "layer"]
 Scope = Literal["per_head", "each_head", "all_heads"]
 Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid", "swiglu_oai"]
 Router = Literal["softmax", "sigmoid"]
-
-MAX_FREQUENCIES = 2**15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ class Rotary(Checked):
     def check(self) -> None:
         require(self.dims > 0 and self.dims % 2 == 0, f"{self.dims} rotated dimensions given; an even number is needed")
         count = len(self.frequencies)
-        require(count <= MAX_FREQUENCIES, f"{count} rotary frequencies given; at most {MAX_FREQUENCIES} are read")
+        require(count <= ROTARY_FREQUENCIES, f"{count} rotary frequencies given; at most {ROTARY_FREQUENCIES} are read")
         require(2 * count == self.dims, f"{count} frequencies for {self.dims} rotated dimensions given; half is needed")
         good = all(isinstance(f, int | float) and math.isfinite(f) and f >= 0 for f in self.frequencies)
         require(good, "a rotary frequency that is negative or not finite given; finite ones >= 0 are required")

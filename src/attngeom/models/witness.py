@@ -11,29 +11,19 @@ from collections.abc import Collection
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.trials import CHOICE_BISECTIONS, CHOICE_PATHS, EXPERT_STATES, WITNESS_TOKENS, WRONG_EXPERTS
 from attngeom.models.evaluation import apply_experts, apply_layer, normalise, relative_buckets, route
 from attngeom.models.layer import ExpertsWeights
 from attngeom.models.specification import Experts, Norm
 from attngeom.models.views import ModelView
-
-TOKENS = 6
-AGREE = 10.0
-"""Outputs that differ by so many units of roundoff, relative to the largest, do not tell two layers apart."""
-FLOOR = 1e-13
-PATHS, BISECTIONS = 64, 40
-"""Pairs of states between which a change of the choice of experts is looked for, and how closely: to 1e-12."""
-WRONG, STATES = 16, 1024
-"""So many experts that do not fit are looked at, at up to four each of so many states."""
-GROSS = 0.05
-"""Weights that differ by this share differ grossly: rounding is out of the question."""
 
 
 def output_gap(left: ModelView, right: ModelView, layer: int) -> float:
     """Largest difference of what two layers add to random states, relative to the largest entry."""
     rng = np.random.default_rng(layer)
     width = left.model.spec.width
-    x = rng.normal(size=(TOKENS, width))
-    memory = rng.normal(size=(TOKENS, width))
+    x = rng.normal(size=(WITNESS_TOKENS, width))
+    memory = rng.normal(size=(WITNESS_TOKENS, width))
     ours, theirs = (_written(view, layer, x, memory) for view in (left, right))
     size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
     return float(np.abs(ours - theirs).max()) / size
@@ -48,9 +38,9 @@ def expert_gap(
     """
     rng, d = np.random.default_rng(0), one.router.weight.shape[1]
     rows = one.router.weight - one.router.weight.mean(axis=0)
-    looked = list(wrong)[:WRONG]
+    looked = list(wrong)[:WRONG_EXPERTS]
     near = [2 * rows[e] * np.sqrt(d) / (np.linalg.norm(rows[e]) or 1.0) + rng.normal(size=(4, d)) for e in looked]
-    points = np.concatenate([*near, rng.normal(size=(STATES, d))])
+    points = np.concatenate([*near, rng.normal(size=(EXPERT_STATES, d))])
     points = points - points.mean(axis=1, keepdims=True) if centred else points
     points = points * np.sqrt(d) / np.linalg.norm(points, axis=1, keepdims=True)
     chosen = np.stack([route(scores, spec, one.correction) != 0 for scores in one.router(points.T).T])
@@ -77,12 +67,12 @@ def chooses_otherwise(spec: Experts, one: ExpertsWeights, other: ExpertsWeights,
     def chosen(mlp: ExpertsWeights, point: Array) -> Array:
         return np.asarray(route(mlp.router(state(point)[:, None])[:, 0], spec, mlp.correction) != 0)
 
-    for _ in range(PATHS):
+    for _ in range(CHOICE_PATHS):
         low, high = rng.normal(size=(2, one.router.weight.shape[1]))
         first = chosen(one, low)
         if np.array_equal(chosen(one, high), first):
             continue
-        for _ in range(BISECTIONS):
+        for _ in range(CHOICE_BISECTIONS):
             middle = (low + high) / 2
             low, high = (middle, high) if np.array_equal(chosen(one, middle), first) else (low, middle)
         if any(not np.array_equal(chosen(one, point), chosen(other, point)) for point in (low, high)):

@@ -21,23 +21,19 @@ from safetensors.numpy import save_file
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import NEAR_ISOMETRY, RANDOM_CONDITION, TENSORS_AGREE
+from attngeom.limits.sizes import COPIED_BYTES, SHARD_BYTES
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.crews import Crew, each_layer
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
-from attngeom.models.misfits import SAME
 from attngeom.models.model import Model, open_model
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
-from attngeom.models.sampling import DEFAULT, PARTS
+from attngeom.models.sampling import PARTS
 
 Precision = Literal["keep", "float32", "auto"]
-SHARD = 2**31
-"""Models of up to this many bytes are written as one file, larger ones as one shard per layer."""
-SMALL_FILE = 2**27
-NEAR_ONE = 1.3
-"""A condition number from which the next smaller one is 1."""
 COPIED = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".md", ".py.txt")
 CONFIG_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
@@ -114,7 +110,8 @@ def write_model(
 
 
 def write_teleport(
-    model: Model, out: str | Path, *, seed: int = 0, condition: float = DEFAULT, parts: Collection[str] = PARTS,
+    model: Model, out: str | Path, *, seed: int = 0, condition: float = RANDOM_CONDITION,
+    parts: Collection[str] = PARTS,
     precision: Precision = "auto", progress: Callable[[int, int], None] | None = None, live: bool = False,
     crew: Crew = 1,
 ) -> tuple[Written, float]:  # fmt: skip
@@ -131,7 +128,7 @@ def write_teleport(
             if condition == 1:
                 wider = "" if precision == "float32" else "; give --dtype float32 where the file is coarser, or"
                 raise WriteError(f"{error}{wider or '; give'} fewer --parts") from None
-            condition = float(np.cbrt(condition)) if condition > NEAR_ONE else 1.0
+            condition = float(np.cbrt(condition)) if condition > NEAR_ISOMETRY else 1.0
 
 
 def _allowed_gap(dtype: str) -> float:
@@ -142,7 +139,7 @@ def _allowed_gap(dtype: str) -> float:
 def _is_good(check: ModelComparison) -> bool:
     """Same, or open only because of heads that stand out and that rounding explains all the same."""
     worst = max((layer.worst.ratio for layer in check.layers if layer.worst), default=0.0)
-    return check.same_function is True or (check.same_function is None and worst <= SAME)
+    return check.same_function is True or (check.same_function is None and worst <= TENSORS_AGREE)
 
 
 def _target_type(stored: str, precision: Precision) -> str:
@@ -165,9 +162,11 @@ def _plan(rewrite: Rewrite, precision: Precision, compact: bool, crew: Crew) -> 
     targets = {name: _target_type(header.dtype, precision) for name, header in headers.items()}
     width = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
     total = sum(int(np.prod(h.shape)) * width.get(targets[n], 8) for n, h in headers.items())
-    if compact and total > SHARD:
-        raise InputError(f"{total:,} bytes to write; compact folders hold at most {SHARD:,}, write without --compact")
-    return _Plan(targets, total, not compact and (total > SHARD or isinstance(crew, Executor) or crew > 1))
+    if compact and total > SHARD_BYTES:
+        raise InputError(
+            f"{total:,} bytes to write; compact folders hold at most {SHARD_BYTES:,}, write without --compact"
+        )
+    return _Plan(targets, total, not compact and (total > SHARD_BYTES or isinstance(crew, Executor) or crew > 1))
 
 
 def write_folder(
@@ -265,5 +264,5 @@ def _copy_files(source: Path | None, folder: Path) -> None:
             continue
         if not is_inside(source.resolve(), path.resolve()):
             continue
-        if path.stat().st_size <= SMALL_FILE:
+        if path.stat().st_size <= COPIED_BYTES:
             shutil.copyfile(path, folder / path.name)

@@ -10,16 +10,10 @@ from typing import Any
 
 from attngeom.errors import InputError, SizeError, check_positive
 from attngeom.exact.numbers import as_fmpq
+from attngeom.limits.memory import STORED_PARAMETERS, STORED_TENSORS
+from attngeom.limits.sizes import MAX_HEADS, MAX_LAYERS, MAX_TOKENS, MAX_WIDTH, TEMPERATURE_PART
 from attngeom.network.attention import Attention, Kind, find_kind
 from attngeom.network.options import OPTIONS, PLAIN, Options, Shape
-
-MAX_WIDTH = 10**6
-MAX_LAYERS = 10**4
-MAX_HEADS = 10**4
-MAX_TOKENS = 10**9
-MAX_STORED_PARAMETERS = 2 * 10**9
-MAX_STORED_TENSORS = 10**6
-MAX_TEMPERATURE_PART = 10**40
 
 
 @dataclass(frozen=True)
@@ -253,14 +247,14 @@ class Architecture:
 
     def check_storable(self) -> None:
         """Refuse to allocate weights of absurd size, or to list as many tensors."""
-        if self.num_parameters > MAX_STORED_PARAMETERS:
+        if self.num_parameters > STORED_PARAMETERS:
             raise SizeError(
-                f"{self.num_parameters:,} parameters given; at most {MAX_STORED_PARAMETERS:,} can be held in memory"
+                f"{self.num_parameters:,} parameters given; at most {STORED_PARAMETERS:,} can be held in memory"
             )
         first = self.layer(0)
         tensors = self.num_layers * (self.heads * len(first.tensor_shapes) + len(first.shared))
-        if tensors > MAX_STORED_TENSORS:
-            raise SizeError(f"{tensors:,} tensors given; at most {MAX_STORED_TENSORS:,} can be held in memory")
+        if tensors > STORED_TENSORS:
+            raise SizeError(f"{tensors:,} tensors given; at most {STORED_TENSORS:,} can be held in memory")
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of the file formats."""
@@ -330,7 +324,7 @@ def _temperature(value: Any, kind: type[Kind]) -> Fraction:
     except InputError:
         rational = as_fmpq(0)
     numerator, denominator = int(rational.p), int(rational.q)
-    if not 0 < numerator <= MAX_TEMPERATURE_PART or denominator > MAX_TEMPERATURE_PART:
+    if not 0 < numerator <= TEMPERATURE_PART or denominator > TEMPERATURE_PART:
         raise InputError(f"temperature {str(value)[:40]!r} given; a positive rational such as 1/2 is required")
     if not kind.has_temperature and rational != 1:
         raise InputError(f"temperature {str(value)[:40]} given for {kind.name} attention; divide Q by it instead")

@@ -1,7 +1,8 @@
 """Factors of a matrix; over floats balanced ones: of least norm, in a basis that does not depend on the start.
 
 Choices between numbers that may be equal are made so that equal numbers, which are common, are no close call: the
-first candidate that reaches ``SHARE`` of the largest is taken, and singular values closer than ``EQUAL`` count as one.
+first candidate that reaches ``CHOICE_SHARE`` of the largest is taken, and singular values closer than
+``SINGULAR_VALUES_EQUAL`` count as one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,7 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.scaling import join_scale, split_scale
-
-SHARE = 0.7310585786300049
-EQUAL = 1e-8
-CLOSE = 100.0
-"""A gap within this factor of ``EQUAL``, or a share within ``EQUAL`` of ``SHARE``, is a close call."""
-ROUNDING = 1e-14
-"""Singular values below this times the size of the factors, for each row, are rounding errors."""
+from attngeom.limits.rounding import BALANCED_RANK, CHOICE_SHARE, SINGULAR_VALUES_CLOSE, SINGULAR_VALUES_EQUAL
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +40,7 @@ class Balanced:
 
 
 def first_large(values: Array) -> tuple[int, bool]:
-    """The first place where |value| reaches SHARE of the largest, and whether no other was about to be chosen.
+    """The first place where |value| reaches CHOICE_SHARE of the largest, and whether no other was about to be chosen.
 
     >>> first_large(np.array([0.1, -1.0, 1.0]))
     (1, True)
@@ -54,8 +49,8 @@ def first_large(values: Array) -> tuple[int, bool]:
     largest = float(sizes.max())
     if not largest:
         return 0, True
-    place = int(np.argmax(sizes >= SHARE * largest))
-    near = np.abs(sizes[: place + 1] / largest - SHARE) < EQUAL
+    place = int(np.argmax(sizes >= CHOICE_SHARE * largest))
+    near = np.abs(sizes[: place + 1] / largest - CHOICE_SHARE) < SINGULAR_VALUES_EQUAL
     return place, not bool(near.any())
 
 
@@ -91,8 +86,13 @@ def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
     if not len(values):
         return rotation, is_clear
     gaps = (values[:-1] - values[1:]) / values[0]
-    is_clear = not bool(np.any((gaps > EQUAL / CLOSE) & (gaps < EQUAL * CLOSE)))
-    for block in np.split(np.arange(len(values)), np.flatnonzero(gaps > EQUAL) + 1):
+    is_clear = not bool(
+        np.any(
+            (gaps > SINGULAR_VALUES_EQUAL / SINGULAR_VALUES_CLOSE)
+            & (gaps < SINGULAR_VALUES_EQUAL * SINGULAR_VALUES_CLOSE)
+        )
+    )
+    for block in np.split(np.arange(len(values)), np.flatnonzero(gaps > SINGULAR_VALUES_EQUAL) + 1):
         sizes = np.linalg.norm(rows[block], axis=1)[:, None]
         unit = rows[block] / np.where(sizes > 0, sizes, 1.0)
         columns, clear = choose_pivots(unit)
@@ -141,7 +141,7 @@ def balance(T: Array, S: Array) -> Balanced:
     T_basis, T_factor = lapack.qr(T_unit.T)
     S_basis, S_factor = lapack.qr(S_unit.T)
     left, values, right = lapack.svd(S_factor @ T_factor.T, full_matrices=False)
-    cut = n * ROUNDING * float(np.linalg.norm(T_factor) * np.linalg.norm(S_factor))
+    cut = n * BALANCED_RANK * float(np.linalg.norm(T_factor) * np.linalg.norm(S_factor))
     rank = int(np.sum(values > cut))
     left, values, right = left[:, :rank], values[:rank], right[:rank]
     root = np.sqrt(values)[:, None]
@@ -149,7 +149,7 @@ def balance(T: Array, S: Array) -> Balanced:
     found = [np.zeros(T.shape), np.zeros(S.shape)]
     for out, factor, basis in ((found[0], right, T_basis), (found[1], left.T, S_basis)):
         out[:rank] = join_scale(rotation @ (root * (factor @ basis.T)), (e + f) // 2)
-    ranks = {lapack.matrix_rank(factor, factor.shape[1] * ROUNDING) for factor in (T_factor, S_factor)}
+    ranks = {lapack.matrix_rank(factor, factor.shape[1] * BALANCED_RANK) for factor in (T_factor, S_factor)}
     is_attained = ranks == {rank}
     element = None
     if is_attained:

@@ -6,18 +6,13 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.scaling import near_exponents
+from attngeom.limits.rounding import INPUT_EXPONENTS, SCORES_FLAT, SCORES_SATURATED
+from attngeom.limits.trials import ALL_SIZES, SIZE_MARGIN, SIZES_BEYOND, SIZES_MEASURED, TRIED_SIZES
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 from attngeom.network.forward import forward_layer
 from attngeom.network.tokens import telling_tokens
 from attngeom.network.weights import Weights
-
-BEYOND = 5
-MAX_NATURAL, MAX_SIZES, MAX_TRIED = 8, 36, 128
-WIDEST = 600
-MARGIN = 8
-FLAT, SATURATED = 2.0**-7, 2.0**6
-"""Scores that differ by less hardly change attention, and where they differ by more one token is all that counts."""
 
 LayerExponents = tuple[list[int], int]
 """Of one layer about log2 of the scores of each head that is not zero, at inputs of size 1, and of ΣV."""
@@ -28,7 +23,7 @@ def natural_sizes(first: Weights, second: Weights) -> Array:
     if first.architecture.is_homogeneous:
         return np.zeros(1, dtype=np.int64)
     found = sizes_of_scores(first.architecture, [_layer_exponents(weights) for weights in (first, second)])
-    return thinned(sorted({*np.clip(found, -WIDEST, WIDEST)}) or [0], MAX_NATURAL)
+    return thinned(sorted({*np.clip(found, -INPUT_EXPONENTS, INPUT_EXPONENTS)}) or [0], TRIED_SIZES)
 
 
 def sizes_of_scores(architecture: Architecture, networks: list[list[LayerExponents]]) -> list[int]:
@@ -65,7 +60,7 @@ def thinned(ordered: list[int], most: int) -> Array:
     return np.asarray(np.array(ordered, dtype=np.int64)[chosen])
 
 
-def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = MAX_TRIED) -> Array:
+def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = SIZES_MEASURED) -> Array:
     """The natural sizes, and for deep networks all at which some layer is seen to be neither flat nor saturated.
 
     Attention makes tokens alike: a layer is often flat at its natural size, and saturated at sizes between that of
@@ -75,12 +70,12 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = MAX_T
     if first.architecture.is_homogeneous or first.architecture.num_layers == 1:
         return natural
     # A layer hides the next one but for inputs at which its own attention is about to be saturated.
-    found = {*natural.tolist(), *(natural[-1] + np.arange(1, BEYOND + 1)).tolist()}
-    low, high = int(natural[0]) - MARGIN, int(natural[-1]) + 2 * MARGIN
-    sizes = np.arange(low, high + 1, -(-(high + 1 - low) // min(tried, MAX_TRIED)))
+    found = {*natural.tolist(), *(natural[-1] + np.arange(1, SIZES_BEYOND + 1)).tolist()}
+    low, high = int(natural[0]) - SIZE_MARGIN, int(natural[-1]) + 2 * SIZE_MARGIN
+    sizes = np.arange(low, high + 1, -(-(high + 1 - low) // min(tried, SIZES_MEASURED)))
     for weights in (first, second):
         found |= set(sizes[_is_lively(weights, sizes, seed)].tolist())
-    return thinned(sorted(found), MAX_SIZES)
+    return thinned(sorted(found), ALL_SIZES)
 
 
 def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
@@ -97,6 +92,6 @@ def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
             size = np.max(np.abs(scores - base), axis=(-2, -1))
             if architecture.rule.is_polynomial:
                 size = size * np.max(np.abs(head.value_matrix(RR)))
-            found |= (size > FLAT) & (size < SATURATED)
+            found |= (size > SCORES_FLAT) & (size < SCORES_SATURATED)
         Y = forward_layer(weights, index, Y)
     return found

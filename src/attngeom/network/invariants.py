@@ -14,14 +14,13 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.work import COMPARED_SQUARES
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.kind import Kind
 from attngeom.network.weights import Head, Weights
 
 GATES = ("w", "u", "bw", "c", "eta", "gamma", "m", "lambda")
 """Tensors that no symmetry of a head moves, but m where scores have a scale."""
-MAX_SQUARES = 64
-"""The largest input width for which products of squares of queries and keys are compared: they are d⁴ numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +151,8 @@ def _normalised(
 def _squares(Q: Array, K: Array, scale: Array, is_projective: bool, domain: Domain) -> Array:
     """Σ_j k_j² ⊗ q_j², on which squares of queries and keys depend."""
     d = K.shape[1]
-    if d > MAX_SQUARES:
-        raise InputError(f"squares of queries and keys of width {d} given; at most {MAX_SQUARES} are compared")
+    if d > COMPARED_SQUARES:
+        raise InputError(f"squares of queries and keys of width {d} given; at most {COMPARED_SQUARES} are compared")
     total = domain.matmul(_products(K, K, domain).T, _products(Q, Q, domain))
     if is_projective:
         flat = total.ravel()

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from attngeom.exact.domains import Array
+from attngeom.limits.memory import NODES_AT_ONCE
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 from attngeom.programs.builder import Builder
@@ -18,8 +19,6 @@ from attngeom.programs.program import Program
 INPUT = "X"
 EXACT = frozenset(("parameter", "input", "constant", "gather", "contract", "add", "inverse"))
 """Operations that Q can evaluate."""
-MAX_BATCH = 2**24
-"""Entries of all nodes at once when a network is evaluated."""
 
 
 @lru_cache(maxsize=64)
@@ -63,7 +62,7 @@ def run_network(weights: Weights, X: Array) -> Array:
     samples = X.reshape(-1, *X.shape[-2:])
     tensors = {name: array[None] for name, array in weights.tensors()}
     size = sum(node.size for node in program.nodes)
-    step = max(1, MAX_BATCH // size)
+    step = max(1, NODES_AT_ONCE // size)
     parts = []
     domain = weights.domain
     with domain.working():

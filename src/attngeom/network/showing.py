@@ -7,11 +7,9 @@ from typing import Any
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
+from attngeom.limits.shown import MATRIX_ENTRIES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
-
-SHOWN = 64
-"""Matrices with more entries are shown by their shape."""
 
 
 def describe_architecture(architecture: Architecture) -> str:
@@ -33,7 +31,7 @@ def matrix_latex(array: Array, domain: Domain) -> str:
     >>> print(matrix_latex(QQ.convert([["1/2", "-3"]]), QQ))
     \\begin{pmatrix}\\tfrac{1}{2} & -3\\end{pmatrix}
     """
-    if array.size > SHOWN:
+    if array.size > MATRIX_ENTRIES:
         return rf"\mathbb{{R}}^{{{array.shape[0]} \times {array.shape[1]}}}"
     rows = (" & ".join(_entry(domain.format(x)) for x in row) for row in array)
     return r"\begin{pmatrix}" + r" \\ ".join(rows) + r"\end{pmatrix}"

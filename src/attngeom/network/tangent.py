@@ -7,12 +7,10 @@ from math import prod
 import numpy as np
 
 from attngeom.exact.domains import Array
+from attngeom.limits.memory import TANGENTS_AT_ONCE
 from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Formal, Passes
 from attngeom.network.weights import Weights
-
-MAX_CHUNK = 2**22
-"""Entries of a Jacobian that are propagated at once."""
 
 
 def passes(weights: Weights, X: Array, formal: Formal | None = None) -> Passes:
@@ -35,7 +33,7 @@ def jacobian(weights: Weights, X: Array) -> Array:
     d_out, size = weights.architecture.widths[-1], weights.architecture.num_parameters
     # Output (o, i) is row i, column o with tokens in rows.
     units = swap(domain.eye(d_out * t).reshape(1, d_out * t, d_out, t))
-    step = max(1, MAX_CHUNK // (d_out * t * size))
+    step = max(1, TANGENTS_AT_ONCE // (d_out * t * size))
     parts = []
     with domain.working():
         for start in range(0, N, step):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.domains import Array
+from attngeom.limits.memory import SAMPLE_TOKENS
+from attngeom.limits.trials import LEAST_TOKENS, POINT_TOKENS
 from attngeom.network.architecture import Architecture
 
-MAX_TOKENS, FEW = 64, 8
-LEAST = 3
-"""Fewer tokens see less of softmax attention."""
 
-
-def telling_tokens(architecture: Architecture, most: int = MAX_TOKENS) -> int:
+def telling_tokens(architecture: Architecture, most: int = SAMPLE_TOKENS) -> int:
     """A number s of tokens such that networks that differ at s tokens differ at t, small where there is such a one.
 
     Lightning: zero tokens stay zero and change nothing for the others. With a mask the first tokens do not see the
@@ -24,12 +22,12 @@ def telling_tokens(architecture: Architecture, most: int = MAX_TOKENS) -> int:
     """
     tokens, rule = architecture.tokens, architecture.rule
     if rule.is_polynomial:
-        return min(tokens, FEW)
+        return min(tokens, POINT_TOKENS)
     if architecture.causal:
         return min(tokens, most)
     if tokens <= most or not rule.is_normalised:
         return tokens
-    return max((s for s in range(LEAST, most + 1) if tokens % s == 0), default=tokens)
+    return max((s for s in range(LEAST_TOKENS, most + 1) if tokens % s == 0), default=tokens)
 
 
 def with_all_tokens(architecture: Architecture, X: Array) -> Array:

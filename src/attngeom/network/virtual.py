@@ -6,10 +6,9 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.work import UNROLLED_LAYERS
 from attngeom.network.attention.rule import Attention, swap
 from attngeom.network.weights import VirtualWeights
-
-MAX_WORD_LAYERS = 9
 
 
 def _letters(virtual: VirtualWeights, X: Array) -> list[Array]:
@@ -67,8 +66,8 @@ def word(layers: int) -> tuple[tuple[int, bool], ...]:
     >>> word(2)
     ((1, False), (1, True), (2, False), (1, False))
     """
-    if layers > MAX_WORD_LAYERS:
-        raise SizeError(f"{layers} layers given; the unrolled word has 3^l letters, so at most {MAX_WORD_LAYERS}")
+    if layers > UNROLLED_LAYERS:
+        raise SizeError(f"{layers} layers given; the unrolled word has 3^l letters, so at most {UNROLLED_LAYERS}")
     letters: tuple[tuple[int, bool], ...] = ()
     for i in range(1, layers + 1):
         letters = (*letters, (i, False), *letters, (i, True), *letters)

@@ -11,6 +11,7 @@ import numpy as np
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, matmul_mod
+from attngeom.limits.memory import FIBER_CHUNK
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian
 from attngeom.network.virtual import forward_recursion
@@ -20,7 +21,6 @@ from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import generic
 
 FIELD = GF(WORD_PRIME)
-CHUNK = 20_000
 
 
 def virtual_jacobian(M: list[Array], L: Array, tokens: int, seed: int) -> tuple[Array, slice]:
@@ -194,8 +194,8 @@ def search_networks(search: Search, seed: int) -> Count:
     X = FIELD.random((2, 2, 3), np.random.default_rng(seed))
     indices = np.array(list(product(range(len(matrices)), repeat=search.layers)))
     found: dict[bytes, list[tuple[int, int]]] = {}
-    for start in range(0, len(indices), CHUNK):
-        chosen = FIELD.reduce(matrices)[indices[start : start + CHUNK].T]
+    for start in range(0, len(indices), FIBER_CHUNK):
+        chosen = FIELD.reduce(matrices)[indices[start : start + FIBER_CHUNK].T]
         virtual = VirtualWeights(tuple(chosen), FIELD.reduce(vectors), FIELD)
         combined = np.concatenate([forward_recursion(virtual, x) for x in X], axis=-1)
         for network, vector in np.ndindex(combined.shape[:2]):

@@ -9,6 +9,8 @@ import numpy as np
 from attngeom.dimensions import dimension
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
+from attngeom.limits.rounding import FIT_EQUALS, FIT_INTERPOLATES
+from attngeom.limits.trials import FIT_STARTS, FIT_STEPS, FITTED_TRUTHS, QUICK_TRUTHS
 from attngeom.network import Architecture
 from attngeom.network.layer import Passes
 from attngeom.network.weights import Head
@@ -17,9 +19,6 @@ from attngeom.papers.records import Check, Checks, Work, finds
 ARCHITECTURES = tuple(Architecture(widths, a, tokens=2) for widths, a in (((2, 1), 2), ((2, 2), 1), ((3, 1), 1)))
 OFFSETS = (-1, 0, 1)
 """Numbers of samples, relative to the dimension."""
-TRUTHS, QUICK_TRUTHS, STARTS, STEPS = 6, 2, 12, 300
-INTERPOLATES, EQUALS = 1e-10, 1e-5
-"""Relative misfits: at the samples of the fit, and at others of the same kind."""
 
 
 def _passes(architecture: Architecture, stack: Array, X: Array) -> Passes:
@@ -48,7 +47,7 @@ def fit_all(architecture: Architecture, starts: Array, X: Array, C: Array, wante
     def derivative(stack: Array) -> tuple[Array, Array]:
         return slopes(architecture, stack, X, C), np.ones(stack.shape[-1])
 
-    return fit(starts, misfit, derivative, steps=STEPS, rest=INTERPOLATES / 100 * float(np.linalg.norm(wanted)))
+    return fit(starts, misfit, derivative, steps=FIT_STEPS, rest=FIT_INTERPOLATES / 100 * float(np.linalg.norm(wanted)))
 
 
 def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
@@ -59,12 +58,12 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
         rng = np.random.default_rng([seed, count, truth])
         true = rng.standard_normal((1, architecture.num_parameters))
         samples = [(rng.standard_normal((n, t, d_in)), rng.standard_normal((n, t, d_out))) for n in (count, 40)]
-        starts = rng.standard_normal((STARTS, architecture.num_parameters))
+        starts = rng.standard_normal((FIT_STARTS, architecture.num_parameters))
         (X, C), held_out = samples
         wanted = values(architecture, true, X, C)
         fitted = fit_all(architecture, starts, X, C, wanted)
-        close = _error(architecture, fitted, X, C, wanted) <= INTERPOLATES
-        others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)) <= EQUALS
+        close = _error(architecture, fitted, X, C, wanted) <= FIT_INTERPOLATES
+        others = _error(architecture, fitted, *held_out, values(architecture, true, *held_out)) <= FIT_EQUALS
         interpolating += int(close.sum())
         equal += int((close & others).sum())
     return interpolating, equal
@@ -80,7 +79,7 @@ def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted:
 def run_samples(work: Work) -> Checks:
     """Shares of interpolating fits that equal the truth at N = D − 1, D, D + 1 scalar samples, one layer, t = 2."""
     rows: list[dict[str, Any]] = []
-    truths = work.choose(QUICK_TRUTHS, TRUTHS)
+    truths = work.choose(QUICK_TRUTHS, FITTED_TRUTHS)
     for architecture in work.choose(ARCHITECTURES[1:2], ARCHITECTURES):
         D = dimension(architecture).dimension
         assert D is not None
@@ -92,7 +91,7 @@ def run_samples(work: Work) -> Checks:
         }
         for count in (D + offset for offset in OFFSETS):
             interpolating, equal = count_fits(architecture, count, truths, work.seed)
-            fits = {"fits": truths * STARTS, "interpolating": interpolating, "equal": equal}
+            fits = {"fits": truths * FIT_STARTS, "interpolating": interpolating, "equal": equal}
             rows.append({**known, "samples": count, **fits})
     below, at, above = ([row for row in rows if row["samples"] - row["dimension"] == k] for k in OFFSETS)
     none, every = all(not row["equal"] for row in below), all(row["equal"] == row["interpolating"] for row in above)
@@ -105,7 +104,7 @@ def run_samples(work: Work) -> Checks:
     yield Check("D + 1 is at most the number of parameters", few, "support")
     shown = "; ".join(f"D = {r['dimension']}, N = {r['samples']}: {r['equal']} of {r['interpolating']}" for r in rows)
     evidence = (
-        f"{truths * STARTS} least squares fits for each number of samples, all reported; fits that interpolate and"
+        f"{truths * FIT_STARTS} least squares fits for each number of samples, all reported; fits that interpolate and"
         f" are the truth: {shown}. Theorem N (docs/theorems/training.md) proves the threshold for every architecture"
     )
     return {"evidence": evidence, "values": {"rows": rows}, "data": {"rows": rows}}

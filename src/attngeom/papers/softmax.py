@@ -14,6 +14,7 @@ from attngeom.dimensions import dimension
 from attngeom.dimensions.theorems import free_network
 from attngeom.exact import BLAS_PRIME, RR, lapack
 from attngeom.exact.domains import QQ, Array
+from attngeom.limits.rounding import DIFFERENT_OUTPUTS
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import Softmax
 from attngeom.network.virtual import forward_virtual
@@ -21,9 +22,6 @@ from attngeom.network.weights import VirtualWeights
 from attngeom.papers.deep import bottlenecks
 from attngeom.papers.dimensions import check_dimensions
 from attngeom.papers.records import Check, Checks, Work, finds
-
-ROUNDING = 1e-12
-"""Outputs of size 1 computed in double precision that differ by more come from different functions."""
 
 
 def read_off_layer(layer: Callable[[Array], Array], d: int, t: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -71,7 +69,7 @@ def run_softmax_fibers(work: Work) -> Checks:
         yield Check(f"t = {t}: it is with (t−1) before the second term of the numerators", ours, "correction")
         statement = "then the difference is (t−1) S₁₁ (S'₁₂ − S₁₂)(V x₁ − V x₂), and the proof goes through"
         yield Check(f"t = {t}: {statement}", reduced, "correction")
-    return {"values": {"largest error": float(f"{max(worst, ROUNDING):.1e}")}}
+    return {"values": {"largest error": float(f"{max(worst, DIFFERENT_OUTPUTS):.1e}")}}
 
 
 def equation_34(t: int) -> tuple[bool, bool, bool]:
@@ -164,4 +162,4 @@ def compare_softmax(seed: int) -> tuple[int, float, int]:
     values = np.concatenate(outputs)
     ordered = values[np.lexsort(values.T)]
     gaps = np.abs(np.diff(ordered, axis=0)).max(axis=1)
-    return len(values), float(gaps.min()), int(np.sum(gaps < ROUNDING))
+    return len(values), float(gaps.min()), int(np.sum(gaps < DIFFERENT_OUTPUTS))

@@ -19,10 +19,10 @@ from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
+from attngeom.limits.trials import TANGENT_COMBINATIONS
 
 FIELD = GF(WORD_PRIME)
 MAX_DEGREE = 4
-COMBINATIONS = 6
 SEVERAL_ROWS = (8, 10, 11)
 """Families that add nothing to the others here, or that are treated apart."""
 
@@ -137,7 +137,7 @@ def tangent_upper_bound(point: LayerMatrices, a: int) -> int:
     y = cross_coordinates(FIELD.convert(point.A), FIELD.convert(point.V), FIELD)
     rng = np.random.default_rng(1)
     rows = [gradients([SegreQuadrics(Variety(d, d, d_out=d_out))], y)]
-    for _ in range(COMBINATIONS):
+    for _ in range(TANGENT_COMBINATIONS):
         c = FIELD.random((d_out,), rng)
         inner = gradients(row_equations(d, a, d), (y * c[:, None, None] % p).sum(axis=0, keepdims=True) % p)
         rows.append((inner[:, None, :] * c[None, :, None] % p).reshape(len(inner), y.size))

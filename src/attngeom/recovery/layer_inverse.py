@@ -12,12 +12,11 @@ from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import midpoints, to_float
+from attngeom.limits.rounding import INVERSE_ACCEPTED
+from attngeom.limits.trials import INVERSE_STARTS, NEWTON_STEPS
 from attngeom.network.attention import Attention
 from attngeom.network.virtual import virtual_layer
 
-STARTS = 6
-NEWTON_STEPS = 40
-ACCEPTED = 1e-10
 UNITS = np.eye(4).reshape(4, 2, 2)
 
 
@@ -51,7 +50,7 @@ def invert_layer(
         return _newton(start, target, S, mask)
     guess = np.diag(np.cbrt(np.diagonal(target)) / np.cbrt(np.where(np.diagonal(S) == 0, 1.0, np.diagonal(S))))
     # Where attention is hidden coordinates are zero: a token that sees itself alone keeps to its own direction.
-    for attempt in range(STARTS):
+    for attempt in range(INVERSE_STARTS):
         spread = 0.0 if attempt == 0 else 0.5 * np.linalg.norm(guess)
         N = _newton(guess + spread * rng.standard_normal((2, 2)) * mask, target, S, mask)
         if N is not None:
@@ -81,7 +80,7 @@ def _newton(N: Array, target: Array, S: Array, mask: Array) -> Array | None:
         else:
             break
         N, error = trial, trial_error
-    return N if np.linalg.norm(error) <= ACCEPTED * scale else None
+    return N if np.linalg.norm(error) <= INVERSE_ACCEPTED * scale else None
 
 
 def refine_inverse(N: Array, target: Array, S: Array, rule: Attention, domain: Domain) -> Array:

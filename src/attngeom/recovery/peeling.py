@@ -16,6 +16,8 @@ from attngeom.exact.precise import least_squares, midpoints, null_vector, to_flo
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.quadrics import context_products
+from attngeom.limits.rounding import LEAST_SEPARATION
+from attngeom.limits.trials import OVERSAMPLING
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
@@ -23,9 +25,6 @@ from attngeom.recovery.layer_inverse import invert_layer, refine_inverse
 from attngeom.recovery.probe import Probe
 from attngeom.recovery.results import layer_failure, undetermined
 from attngeom.results import Failure
-
-MIN_SEPARATION = 1e-9
-OVERSAMPLING = 3
 
 
 class Peeler(Probe):
@@ -71,7 +70,7 @@ class Peeler(Probe):
         """The d×d matrix annihilated by the equations, or None if it is not unique."""
         found = null_vector(rows, self.domain)
         self.separation = min(self.separation, found.separation)
-        if found.separation < MIN_SEPARATION:
+        if found.separation < LEAST_SEPARATION:
             return None
         return found.vector.reshape(self.d, self.d)
 

@@ -6,12 +6,10 @@ import numpy as np
 
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
+from attngeom.limits.rounding import FIT_FIBER, FIT_REST
+from attngeom.limits.trials import POLISH_STEPS
 from attngeom.network import Weights, forward
 from attngeom.network.tangent import jacobian
-
-STEPS = 40
-LIMITS = {"cut": 1e-11, "rest": 1e-12}
-"""Singular values of directions along the fiber, and relative errors that are rounding errors."""
 
 
 def relative_error(weights: Weights, X: Array, Y: Array) -> Array:
@@ -52,4 +50,13 @@ def polish(weights: Weights, X: Array, Y: Array) -> Weights:
         units = np.concatenate([np.full(tensor.size, np.linalg.norm(tensor)) for _, tensor in here.tensors()])
         return (jacobian(here, X) * scale).T * units, units
 
-    return at(fit(weights.vector(), lambda x: relative_error(at(x), X, Y), derivative, steps=STEPS, **LIMITS))
+    return at(
+        fit(
+            weights.vector(),
+            lambda x: relative_error(at(x), X, Y),
+            derivative,
+            steps=POLISH_STEPS,
+            cut=FIT_FIBER,
+            rest=FIT_REST,
+        )
+    )

@@ -24,16 +24,14 @@ from attngeom.files import check_header, to_json, write_atomic
 from attngeom.layer.blackbox import BlackBox, QueryPlan
 from attngeom.layer.coefficients import count_entries
 from attngeom.layer.interpolation import interpolate
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import RECOVERED_ERROR, SAME_QUERY
+from attngeom.limits.sizes import QUERY_NUMBERS
 from attngeom.network import Architecture
 from attngeom.recovery.recover import recover
 from attngeom.recovery.recover_deep import check_identifiable
 from attngeom.recovery.results import Recovery
 
-MAX_NUMBERS = 2 * 10**7
 VERSION = 2
-NEAR = 1e-3
-"""Inputs without a plan are those of a step if they differ by less, relative to the largest: they were not rounded."""
 
 
 class Round(NamedTuple):
@@ -98,7 +96,7 @@ class _TableBox(BlackBox):
 
     def _has_next(self, X: Array) -> bool:
         stored = self.inputs[self.place : self.place + len(X)]
-        return len(stored) == len(X) and bool(np.all(np.abs(stored - X) <= NEAR * np.abs(X).max(initial=0.0)))
+        return len(stored) == len(X) and bool(np.all(np.abs(stored - X) <= SAME_QUERY * np.abs(X).max(initial=0.0)))
 
     def _next(self, X: Array) -> Array:
         if not self._has_next(X):
@@ -130,13 +128,13 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
 
     d, d_out = architecture.widths
     entries = count_entries(d, d_out, architecture.tokens) // d_out * d * architecture.tokens
-    if entries > MAX_NUMBERS:
-        raise SizeError(f"{entries:,} numbers needed to write the inputs; at most {MAX_NUMBERS:,}; give fewer tokens")
+    if entries > QUERY_NUMBERS:
+        raise SizeError(f"{entries:,} numbers needed to write the inputs; at most {QUERY_NUMBERS:,}; give fewer tokens")
     interpolate(record, d, d_out, architecture.tokens, RR, seed)
     return QueryTable(architecture, seed, (Round(np.concatenate(asked)),))
 
 
-def continue_queries(table: QueryTable, tolerance: float = RECOVERED) -> Recovery | QueryTable:
+def continue_queries(table: QueryTable, tolerance: float = RECOVERED_ERROR) -> Recovery | QueryTable:
     """The recovery, if the answers suffice, or the table with one more round of queries."""
     if missing := sum(found.outputs is None for found in table.rounds):
         raise InputError(f"{missing} rounds without outputs given; fill in the outputs of every round first")

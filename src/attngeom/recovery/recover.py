@@ -17,7 +17,7 @@ from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
@@ -29,7 +29,7 @@ def recover(
     source: Coefficients | BlackBox | Callable[[Array], Array],
     architecture: Architecture | None = None,
     seed: int = 0,
-    tolerance: float = RECOVERED,
+    tolerance: float = RECOVERED_ERROR,
     causal: bool = False,
 ) -> Recovery:
     """Weights that give the function described by coefficients (one layer) or by a black box (any depth).
@@ -70,7 +70,7 @@ def recover_layer(
     coefficients: Coefficients,
     architecture: Architecture | None = None,
     seed: int = 0,
-    tolerance: float = RECOVERED,
+    tolerance: float = RECOVERED_ERROR,
     causal: bool = False,
 ) -> Recovery:
     """Weights of one lightning layer from its coefficients: exact over Q and GF(p), least squares over floats.

@@ -15,7 +15,8 @@ from attngeom.errors import DomainError, FormatError, InputError, SingularError
 from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
-from attngeom.layer.tolerances import RECOVERED
+from attngeom.limits.rounding import PEELING_BITS, PEELING_CONDITIONS, RECOVERED_ERROR
+from attngeom.limits.trials import EXACT_CHECKS, HELD_OUT, PEELING_ATTEMPTS
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
@@ -26,12 +27,6 @@ from attngeom.recovery.recover_softmax import recover_softmax
 from attngeom.recovery.results import Attempt, Recovery, layer_failure
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
-
-FLOAT_ATTEMPTS = 8
-PRECISIONS = (192, 384, 768, 1536)
-CONDITIONS = (300.0, 300.0, 1e4, 1e6)
-EXACT_CHECKS = 4
-HELD_OUT = 32
 
 
 def check_identifiable(architecture: Architecture) -> Failure | None:
@@ -54,10 +49,10 @@ def check_identifiable(architecture: Architecture) -> Failure | None:
 
 def _attempts(box: BlackBox, architecture: Architecture, seed: int) -> Iterator[Attempt | Failure]:
     """Peeling in double precision and a least squares fit, with several random starts."""
-    for attempt in range(FLOAT_ATTEMPTS):
+    for attempt in range(PEELING_ATTEMPTS):
         rng = np.random.default_rng([seed, attempt])
         name = f"attempt {attempt + 1}, "
-        peeler = Peeler(box, architecture, RR, rng, CONDITIONS[attempt % len(CONDITIONS)], name)
+        peeler = Peeler(box, architecture, RR, rng, PEELING_CONDITIONS[attempt % len(PEELING_CONDITIONS)], name)
         with np.errstate(all="ignore"):
             try:
                 found = peeler.run()
@@ -101,12 +96,12 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
     failure: Failure | None = None
     error = np.inf
     known: dict[str, Any] = {"seed": seed}
-    for place, precision in enumerate(PRECISIONS):
+    for place, precision in enumerate(PEELING_BITS):
         domain = Balls(precision)
         rng = np.random.default_rng([seed, precision])
         with domain.working(), np.errstate(all="ignore"):
             asked = _as_balls(box, domain) if exact else box
-            peeler = Peeler(asked, architecture, domain, rng, CONDITIONS[place])
+            peeler = Peeler(asked, architecture, domain, rng, PEELING_CONDITIONS[place])
             try:
                 found = peeler.run()
             except SingularError:
@@ -131,10 +126,10 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
                 if error <= tolerance:
                     reason = f"held-out outputs agree to {digits.error(error)}, {precision} bits were used"
                     return Recovery.found(weights, reason, error, queries=box.queries, **known)
-    known = {"queries": box.queries, "seed": seed, "domain": box.domain, "precision": PRECISIONS[-1]}
+    known = {"queries": box.queries, "seed": seed, "domain": box.domain, "precision": PEELING_BITS[-1]}
     if failure is not None:
         return Recovery.stopped(failure, **known)
-    failure = Failure(stage="check", reason=f"no weights of this architecture fit up to {PRECISIONS[-1]} bits")
+    failure = Failure(stage="check", reason=f"no weights of this architecture fit up to {PEELING_BITS[-1]} bits")
     return Recovery.stopped(failure, error_estimate=None if exact else float(error), **known)
 
 
@@ -179,7 +174,9 @@ def _simplest(x: fmpq, bits: int) -> fmpq | None:
     return fmpq(guess.numerator, guess.denominator) if abs(guess - value) < Fraction(1, 4**bits) else None
 
 
-def recover_deep(box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = RECOVERED) -> Recovery:
+def recover_deep(
+    box: BlackBox, architecture: Architecture, seed: int = 0, tolerance: float = RECOVERED_ERROR
+) -> Recovery:
     """Weights of a network from values: lightning over floats, balls (any precision), Q, GF(p); softmax over floats."""
     obstacle = check_identifiable(architecture)
     if obstacle is not None:

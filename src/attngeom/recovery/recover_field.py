@@ -17,6 +17,8 @@ from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import context_products
 from attngeom.layer.splitting import split_layer
+from attngeom.limits.trials import EMPTY_PLANES, EXACT_CHECKS, SPARE_FIELD_ROWS
+from attngeom.limits.work import FIELD_LAYERS
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
@@ -24,13 +26,6 @@ from attngeom.recovery.probe import Probe
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
-
-CHECKS = 4
-MAX_LAYERS = 5
-"""Five layers take half a minute; each further one multiplies that by more than twenty."""
-SPARE_ROWS = 6
-MAX_EMPTY = 40
-"""So many random planes in a row without a pair of tokens end the search; about one in two holds a pair."""
 
 
 class _Field(Probe):
@@ -90,10 +85,10 @@ class _Field(Probe):
         """The candidates for M_{k+1}, from pairs of tokens that the known layers send to 0 and y'."""
         rows: list[Array] = []
         empty = 0
-        while len(rows) < self.d**2 + SPARE_ROWS:
+        while len(rows) < self.d**2 + SPARE_FIELD_ROWS:
             pairs = self.killed_pairs()
             empty = 0 if pairs else empty + 1
-            if empty == MAX_EMPTY:
+            if empty == EMPTY_PLANES:
                 return []
             for x, y in pairs:
                 u = self.random(2, self.d)
@@ -165,7 +160,7 @@ class _Field(Probe):
         if isinstance(last, Failure):
             return last
         virtual = VirtualWeights((*self.known, last.A), last.V, self.field, self.architecture.rule)
-        X = self.random(CHECKS, self.d, self.architecture.tokens)
+        X = self.random(EXACT_CHECKS, self.d, self.architecture.tokens)
         if not self.field.equal(forward_virtual(virtual, X), self.box(X)):
             return _foreign("check", "the outputs at held-out inputs differ")
         try:
@@ -201,12 +196,12 @@ def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> R
     if not isinstance(field, PrimeField) or field.p <= 3**layers:
         raise DomainError(f"a box over {field.name} given; GF(p) with p above the degree {3**layers} is required")
 
-    if layers > MAX_LAYERS or (layers > 2 and architecture.widths[0] < 3):
+    if layers > FIELD_LAYERS or (layers > 2 and architecture.widths[0] < 3):
         reason = "over GF(p) two layers are recovered, and three to five if d ≥ 3; use a box over Q"
         found: Weights | Failure = Failure(stage="architecture", reason=reason)
     else:
         found = _Field(box, architecture, field, seed).search([])
     if isinstance(found, Failure):
         return Recovery.stopped(found, queries=box.queries, seed=seed, domain=field)
-    reason = f"equal outputs at {CHECKS} random inputs over GF({field.p})"
+    reason = f"equal outputs at {EXACT_CHECKS} random inputs over GF({field.p})"
     return Recovery.found(found, reason, 0.0, standing="probabilistic", queries=box.queries, seed=seed)

@@ -15,6 +15,14 @@ from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
+from attngeom.limits.rounding import (
+    ATTENTION_VISIBLE,
+    BEST_DIFFERENCE,
+    FIRST_DIFFERENCE,
+    LAST_DIFFERENCE,
+    RECOVERY_CLEAR,
+)
+from attngeom.limits.trials import HELD_OUT, OVERSAMPLING, POLISH_STEPS, SOFTMAX_ATTEMPTS
 from attngeom.network import Architecture, VirtualWeights
 from attngeom.network.attention.rule import swap
 from attngeom.recovery.polish import largest_error
@@ -23,21 +31,8 @@ from attngeom.recovery.softmax_lines import Lines, mean_token, pass_layers
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure
 
-ATTEMPTS = 4
-OVERSAMPLING = 3
-FIRST_DIFFERENCE = 5e-3
-"""Of tokens before a layer, in the unit of length at which the scores of layer 1 are of size one."""
-BEST_DIFFERENCE = 4.5e-3
-"""With scores of size one: the part of the next layer, c⁴/16, is then about rounding, ε/c²."""
-LAST_DIFFERENCE = 0.5
 SIZES = np.geomspace(1e-3, 12.0, 80)
 PROBES = np.geomspace(1e-6, 1e6, 73)
-VISIBLE = 0.03
-"""How far attention moves the mean, relative to the size of the tokens, where scores are neither small nor large."""
-HELD_OUT = 32
-FIT_STEPS = 40
-CLEAR = 1e-6
-"""Relative accuracy of M below which a warning is given."""
 
 
 def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolerance: float) -> Recovery:
@@ -45,7 +40,7 @@ def recover_softmax(box: BlackBox, architecture: Architecture, seed: int, tolera
 
     Held-out inputs decide: weights are given only if they reproduce the outputs there to the tolerance.
     """
-    return Recovery.best((_attempt(box, architecture, seed, k) for k in range(ATTEMPTS)), box, tolerance, seed)
+    return Recovery.best((_attempt(box, architecture, seed, k) for k in range(SOFTMAX_ATTEMPTS)), box, tolerance, seed)
 
 
 def _attempt(box: BlackBox, architecture: Architecture, seed: int, attempt: int) -> Attempt | Failure:
@@ -62,7 +57,7 @@ def _attempt(box: BlackBox, architecture: Architecture, seed: int, attempt: int)
     plan, Y = box.ask(f"{name}check", QueryPlan(X))
     note = f"; the values fix the matrices M to a relative accuracy of about {search.uncertainty:.0e} only"
     error = largest_error(weights, plan.inputs, Y)
-    return Attempt(error, weights, None, note if search.uncertainty > CLEAR else "")
+    return Attempt(error, weights, None, note if search.uncertainty > RECOVERY_CLEAR else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +127,7 @@ class _SoftmaxSearch:
         # Without scores the mean of the tokens at ±s/2, one against t − 1, is where they go.
         still = sizes * (1 / self.tokens - 0.5)
         moved = np.median(np.abs(seen.mean(axis=1) - still).reshape(len(PROBES), lines) / PROBES[:, None], axis=1)
-        return np.asarray(PROBES[moved > VISIBLE])
+        return np.asarray(PROBES[moved > ATTENTION_VISIBLE])
 
     def _best_difference(self, layer: int) -> float:
         """The difference before a layer, in units, at which rounding and the next layer disturb it equally."""
@@ -231,4 +226,4 @@ class _SoftmaxSearch:
             return J * units, units
 
         found = np.concatenate([M.ravel() for M in self.M[start:]])
-        self.M = at(fit(found, lambda x: self._error(data, at(x))[0], derivative, steps=FIT_STEPS))
+        self.M = at(fit(found, lambda x: self._error(data, at(x))[0], derivative, steps=POLISH_STEPS))

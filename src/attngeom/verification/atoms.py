@@ -16,10 +16,8 @@ from flint import fmpq
 
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
+from attngeom.limits.recheck import ATOM_TERMS
 from attngeom.verification.programs import CheckedNode, CheckedProgram
-
-MAX_TERMS = 4 * 10**6
-"""Products that are written out for one program."""
 
 Monomial = tuple[tuple[int, int], ...]
 """Atoms with their exponents in halves, in the order of the atoms: ((a, 2), (b, −1)) is a/√b."""
@@ -131,8 +129,8 @@ class AtomTable:
 
     def _afford(self, terms: int) -> None:
         self._count += terms
-        if self._count > MAX_TERMS:
-            raise SizeError(f"more than {MAX_TERMS:,} products in one program")
+        if self._count > ATOM_TERMS:
+            raise SizeError(f"more than {ATOM_TERMS:,} products in one program")
 
     # One rule for each operation
 

@@ -14,17 +14,13 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.domains import GF, Array, BalancedField
+from attngeom.limits.recheck import MINOR_SAMPLES, SAMPLE_ENTRIES
+from attngeom.limits.sizes import STORED_SEED
 from attngeom.network.architecture import Architecture
-from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
-from attngeom.verification.dimension import (
-    MAX_SAMPLES,
-    corners,
-    read_places,
-    read_support,
-    restrict,
-)
+from attngeom.verification.budget import afford
+from attngeom.verification.dimension import corners, read_places, read_support, restrict
 from attngeom.verification.jets import JetPoint, MovedMatrix, Pass, tensors_of
-from attngeom.verification.points import MAX_SEED, SeededPlace
+from attngeom.verification.points import SeededPlace
 from attngeom.verification.reading import read_integer, read_list, require
 
 
@@ -34,9 +30,9 @@ class ClearedOperator:
     def __init__(self, architecture: Architecture, record: Any) -> None:
         p = read_integer(record["prime"], 2, 2**23, "prime")
         self.architecture, self.field = architecture, BalancedField(GF(p).p)
-        seed = read_integer(record["seed"], 0, MAX_SEED, "seed")
+        seed = read_integer(record["seed"], 0, STORED_SEED, "seed")
         self.tokens = read_integer(record["tokens"], 1, architecture.tokens, "tokens")
-        self.samples = read_integer(record["samples"], 1, MAX_SAMPLES, "samples")
+        self.samples = read_integer(record["samples"], 1, MINOR_SAMPLES, "samples")
         self.support = read_support(architecture, record["support"])
         self.free = self._read_free(record["free"])
         self.size = sum(len(rows) for rows, _ in self.free.values())
@@ -64,7 +60,7 @@ class ClearedOperator:
         self.scale = self.field.random((n,), rng)
         self.scale[self.scale == 0] = 1
         layers = ceil(outputs / n) + 1
-        afford(layers * n, MAX_SAMPLE_ENTRIES, "entries of a sparse matrix")
+        afford(layers * n, SAMPLE_ENTRIES, "entries of a sparse matrix")
         self.gather = np.resize(rng.permutation(outputs), layers * n).reshape(layers, n)
         self.fold = self.field.random((layers, n), rng)
 
@@ -86,7 +82,7 @@ class ClearedOperator:
         entries = self.samples * self.tokens * (architecture.widths[0] + architecture.widths[-1])
         each = 2 * max(max(x.d_in, x.attention, x.value_width or 0) for x in architecture.layers) + self.tokens
         entries += self.samples * self.tokens * each * architecture.num_layers * architecture.heads
-        afford(entries, 2 * MAX_SAMPLE_ENTRIES, "numbers of activations")
+        afford(entries, 2 * SAMPLE_ENTRIES, "numbers of activations")
         place = SeededPlace(seed)
         weights = restrict(place.weights(architecture, integers), self.support)
         drawn = place.samples(architecture, self.support, self.samples, self.tokens, integers)

@@ -13,12 +13,8 @@ from math import comb
 from flint import fmpq, fmpq_mat
 
 from attngeom.errors import SizeError
+from attngeom.limits.recheck import COEFFICIENT_PRODUCTS, EXACT_SPAN
 from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply
-
-MAX_WORK = 200_000
-"""Products of monomials that are written out."""
-MAX_EXACT = 120
-"""Coefficients whose linear span is computed exactly; of more, equal ones are counted once."""
 
 
 def bound_by_coefficients(terms: AtomTable) -> int | None:
@@ -76,7 +72,7 @@ def _count_coefficients(terms: AtomTable) -> int | None:
                 return None
             for _ in range(times):
                 work += len(result) * len(factor)
-                if work > MAX_WORK:
+                if work > COEFFICIENT_PRODUCTS:
                     raise SizeError("too many coefficients to write out")
                 product: Polynomial = {}
                 for n, c in result.items():
@@ -100,7 +96,7 @@ def _count_coefficients(terms: AtomTable) -> int | None:
                 # A constant does not depend on the weights.
                 continue
             coefficients.add(tuple((n, c / items[0][1]) for n, c in items))
-    return _rank(coefficients) if len(coefficients) <= MAX_EXACT else len(coefficients)
+    return _rank(coefficients) if len(coefficients) <= EXACT_SPAN else len(coefficients)
 
 
 def _rank(coefficients: set[tuple[tuple[Monomial, fmpq], ...]]) -> int:

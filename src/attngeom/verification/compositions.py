@@ -14,13 +14,11 @@ from math import comb
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.recheck import LAYER_CUTS, RECHECKED_PARAMETERS
 from attngeom.network.architecture import Architecture, LayerShape
-from attngeom.verification.budget import MAX_CUTS, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.jets import JetPoint, tensors_of
 from attngeom.verification.points import NamedPlace
-
-MAX_PARAMETERS = 10**6
-"""Larger parts are not evaluated: their group is not subtracted."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +45,13 @@ def bounded_rank(rows: int, columns: int, rank: int) -> int:
 def bound_composition(architecture: Architecture, pieces: Sequence[Piece]) -> int:
     """The least of all bounds by cutting the network in two, of the sum over layers, and of all polynomial maps."""
     count = len(pieces)
-    afford(count**3, MAX_CUTS, "cuts of parts of the network")
+    afford(count**3, LAYER_CUTS, "cuts of parts of the network")
     bounds: dict[tuple[int, int], int] = {}
 
     @cache
     def spans(start: int, stop: int) -> bool:
         part = _part(architecture, pieces[start:stop], start)
-        return part.num_parameters <= MAX_PARAMETERS and outputs_span(part)
+        return part.num_parameters <= RECHECKED_PARAMETERS and outputs_span(part)
 
     for length in range(1, count + 1):
         for start in range(count - length + 1):

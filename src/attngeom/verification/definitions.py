@@ -12,7 +12,8 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 from typing import Any
 
 from attngeom.errors import FormatError
-from attngeom.verification.budget import MAX_READS, afford
+from attngeom.limits.recheck import COEFFICIENTS_READ
+from attngeom.verification.budget import afford
 from attngeom.verification.maps import Accessor, determinant
 from attngeom.verification.reading import (
     read_choice,
@@ -201,7 +202,7 @@ def cubic_on_plane(i: list[int], plane: list[list[int]], accessor: Accessor) -> 
     """The ternary cubic Σ_n i_n F_n on the plane spanned by three rows, as scaled coefficients by sorted triple."""
     support = [k for k in range(accessor.d) if any(vector[k] for vector in plane)]
     rows = [n for n, factor in enumerate(i) if factor]
-    afford(len(rows) * len(support) ** 3, MAX_READS, "coefficients for a cubic on a plane")
+    afford(len(rows) * len(support) ** 3, COEFFICIENTS_READ, "coefficients for a cubic on a plane")
     zero = accessor.zero
     once = {(u, l, m): zero for u in range(3) for l in support for m in support}
     for k, l, m in product(support, repeat=3):
@@ -247,7 +248,7 @@ def shared_quadric(data: Data, accessor: Accessor) -> Any:
     _keys(data, "combinations", "monomials")
     d = accessor.d
     combinations_given = read_integers(data["combinations"], 2, accessor.d_out)
-    afford(4 * d * d * accessor.d_out, MAX_READS, "coefficients for the quartics")
+    afford(4 * d * d * accessor.d_out, COEFFICIENTS_READ, "coefficients for the quartics")
     columns = _multisets(data["monomials"], 4, d, 2 * d)
 
     def coefficient(combination: list[int], k: int, W: list[int]) -> Any:

@@ -16,15 +16,10 @@ from itertools import combinations
 from flint import fmpq
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.recheck import CHANGE_TERMS, FIELD_MONOMIALS, SHORT_CHANGE
 from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
 from attngeom.verification.programs import CheckedProgram
 
-MAX_POLYNOMIAL = 5_000
-"""AtomTable of one change; what is longer is given up."""
-MAX_WORK = 400_000
-"""Products of monomials for one field."""
-SHORT = 64
-"""Terms of a change that is expanded although it could not be evaluated."""
 HALF = fmpq(1, 2)
 SLOPES = {"gauss": ("density", 1), "sin": ("cos", 1), "cos": ("sin", -1)}
 """Functions whose derivative is another function of the same argument, with its sign."""
@@ -151,7 +146,7 @@ class Derivations:
 
     def _spend(self, products: int) -> None:
         self._work += products
-        if self._work > MAX_WORK:
+        if self._work > FIELD_MONOMIALS:
             raise TooLong
 
     def _add_change(self, total: Polynomial, m: Monomial, times: fmpq, changes: Mapping[int, Polynomial]) -> None:
@@ -163,7 +158,7 @@ class Derivations:
                 self._spend(len(change))
                 for n, c in change.items():
                     add_to(total, multiply(rest, n), times * c * exponent * HALF)
-        if len(total) > MAX_POLYNOMIAL:
+        if len(total) > CHANGE_TERMS:
             raise TooLong
 
     # Simplification: every step is an identity
@@ -229,7 +224,7 @@ class Derivations:
         if len(polynomial) == 1:
             return False
         values = [self._value(polynomial, sample) for sample in range(self._samples)]
-        return len(polynomial) <= SHORT if None in values or not values else not any(values)
+        return len(polynomial) <= SHORT_CHANGE if None in values or not values else not any(values)
 
     def _expanded(self, polynomial: Polynomial) -> Polynomial:
         """The polynomial times a monomial, with its sums written out, the outermost first; {} proves that it is 0."""
@@ -267,11 +262,11 @@ class Derivations:
                     for k, d in definition.items():
                         add_to(product, multiply(n, k), c * d)
                 partial = product
-                if len(partial) > MAX_POLYNOMIAL:
+                if len(partial) > CHANGE_TERMS:
                     raise TooLong
             for n, c in partial.items():
                 add_to(result, n, c)
-            if len(result) > MAX_POLYNOMIAL:
+            if len(result) > CHANGE_TERMS:
                 raise TooLong
         return result
 

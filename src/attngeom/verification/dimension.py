@@ -14,10 +14,11 @@ import numpy as np
 from attngeom.errors import FormatError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
+from attngeom.limits.recheck import MINOR_SAMPLES, RECHECKED_DIMENSION, RECHECKED_PARAMETERS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_DIMENSION, MAX_PARAMETERS, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
 from attngeom.verification.points import afford_samples, place_key, read_place
 from attngeom.verification.reading import in_words, read_choice, read_integer, read_list, read_object, require, show
@@ -25,7 +26,6 @@ from attngeom.verification.symmetries import symmetry_upper_bound
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import count_upper_bound
 
-MAX_SAMPLES = 10**6
 KINDS = ("lightning", "softmax", "sigmoid")
 
 
@@ -56,13 +56,13 @@ class DimensionClaim:
         architecture, value = self.architecture, self.dimension
         if "theorem" in witness:
             return check_theorem(architecture, value, witness)
-        afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
+        afford(architecture.num_parameters, RECHECKED_PARAMETERS, "parameters")
         if architecture.kind not in KINDS:
             raise FormatError(f"kind {architecture.kind} found; minors of {' and '.join(KINDS)} are rechecked")
         parts = read_object(witness, ("lower", "upper"), "witness")
         has_transcript = isinstance(parts["lower"], Mapping) and "method" in parts["lower"]
         if not has_transcript:
-            afford(value, MAX_DIMENSION, "rows and columns of a minor")
+            afford(value, RECHECKED_DIMENSION, "rows and columns of a minor")
         found, method = upper_bound(architecture, parts["upper"])
         require(found == value, f"the upper bound is {found}, not {value}")
         upper = Proof("certified", f"{method} give at most {value}")
@@ -109,7 +109,7 @@ def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[lis
     field = GF(read_integer(lower["prime"], 2, 2**31 - 1, "prime"))
     place = read_place(lower)
     tokens = read_integer(lower["tokens"], 1, architecture.tokens, "tokens")
-    samples = read_integer(lower["samples"], size, MAX_SAMPLES, "samples")
+    samples = read_integer(lower["samples"], size, MINOR_SAMPLES, "samples")
     afford_samples(architecture, samples, tokens)
     afford_jets(architecture, size, size, tokens, "the minor")
     support = read_support(architecture, lower["support"])

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import replacing
 from attngeom.layer.terms import collect_terms
+from attngeom.limits.recheck import CERTIFICATE_BYTES, WRITERS_FACTOR
 from attngeom.results import Proof
 from attngeom.streams import iterate_json, read_long_json
-from attngeom.verification.budget import MAX_BYTES, WRITERS, budget_times
+from attngeom.verification.budget import budget_times
 from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
@@ -56,7 +57,7 @@ def verify(certificate: Certificate | Mapping[str, Any] | str | Path, budget: fl
 
 def read_certificate(path: str | Path) -> Certificate:
     """The certificate of a file; FormatError or SizeError if it cannot be read, InputError if it is missing."""
-    return Certificate.from_json(read_long_json(path, {"terms": collect_terms}, MAX_BYTES), str(path))
+    return Certificate.from_json(read_long_json(path, {"terms": collect_terms}, CERTIFICATE_BYTES), str(path))
 
 
 def _verify_any(certificate: Certificate | Mapping[str, Any] | str | Path) -> Verdict:
@@ -99,7 +100,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
             stream.write(piece.encode())
         stream.write(b"\n")
         stream.flush()
-        verdict = verify(stream.name, WRITERS)
+        verdict = verify(stream.name, WRITERS_FACTOR)
         if verdict.valid is None:
             raise SizeError(f"no certificate was written: {verdict.reason}")
         if not verdict.valid:

@@ -12,8 +12,9 @@ from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import CubicField, CubicNumber
 from attngeom.exact.multisets import triples
 from attngeom.layer.coefficients import Coefficients
+from attngeom.limits.recheck import FIELD_PRODUCTS, RATIONAL_PRODUCTS
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_FIELD_PRODUCTS, MAX_PRODUCTS, afford, afford_elimination, height
+from attngeom.verification.budget import afford, afford_elimination, height
 from attngeom.verification.reading import read_list, read_matrix, read_object, read_rational, require
 
 Matrix = list[list[Any]]
@@ -34,9 +35,9 @@ def check_form(coefficients: Coefficients, verdict: str, attention: int | None, 
     field = None if form["modulus"] is None else _read_field(form["modulus"])
     products = 6 * d_out * len(triples(d))
     if field is None:
-        afford(products, MAX_PRODUCTS, "products of rational numbers")
+        afford(products, RATIONAL_PRODUCTS, "products of rational numbers")
     else:
-        afford(products + d**4, MAX_FIELD_PRODUCTS, "products of numbers in a cubic field")
+        afford(products + d**4, FIELD_PRODUCTS, "products of numbers in a cubic field")
     V, B = _read(form["V"], d_out, d, field, "V"), _read(form["B"], d, d, field, "B")
     require(all(B[k][l] == B[l][k] for k in range(d) for l in range(k)), "B must be symmetric")
     require(any(x != 0 for row in V for x in row), "V must not be zero")

@@ -17,8 +17,10 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
+from attngeom.limits.recheck import COMMUTANT_SLICES, MATRIX_PRODUCTS, PAIR_UNKNOWNS, SAMPLE_ENTRIES
+from attngeom.limits.sizes import CLAIM_SIZE
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_MATRIX_PRODUCTS, MAX_SAMPLE_ENTRIES, afford, height
+from attngeom.verification.budget import afford, height
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.expansion import expand_row
 from attngeom.verification.layer import check_violated, compare_row, exact_rank, read_coefficients, read_field
@@ -38,10 +40,6 @@ from attngeom.verification.reading import (
 
 VERDICTS = ("realizable", "not_realizable")
 LINEAR = ("support", "sequence-copy", "symmetrization")
-MAX_SIZE = 10**9
-MAX_UNKNOWNS = 2600
-"""Entries of the pairs (X, Y) in a commutant."""
-SLICES = 4
 
 Pair = tuple[Array, Array]
 
@@ -61,7 +59,7 @@ class HeadsClaim:
         """Read the claim strictly; SizeError if it is about too many coefficients."""
         claim = read_object(record, ("kind", "verdict", "heads", "attention", "value", "coefficients"), "claim")
         verdict = read_choice(claim["verdict"], VERDICTS, "verdict")
-        sizes = {key: read_integer(claim[key], 1, MAX_SIZE, key) for key in ("heads", "attention", "value")}
+        sizes = {key: read_integer(claim[key], 1, CLAIM_SIZE, key) for key in ("heads", "attention", "value")}
         return cls(verdict, **sizes, coefficients=read_coefficients(claim["coefficients"]))
 
     def __str__(self) -> str:
@@ -154,7 +152,7 @@ class HeadsClaim:
         c = self.coefficients
         n, m = self.heads * self.value, self.heads * self.attention
         require(n <= c.d_out and m <= c.d, "the flattenings have too few rows for a direct sum")
-        afford(n * n + m * m, MAX_UNKNOWNS, "unknowns of the commutant")
+        afford(n * n + m * m, PAIR_UNKNOWNS, "unknowns of the commutant")
         C = self._table()[read_indices(record["rows"], n, c.d_out)][:, read_indices(record["columns"], m, c.d)]
         field = GF(WORD_PRIME)
         residues = field.convert(C)
@@ -249,13 +247,13 @@ def _check_complete(basis: Sequence[Pair], C: Array, residues: Array) -> None:
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
     words = 1 + (height(flat.ravel()) + height(C.ravel())) // 64
     products = len(basis) * (n * m * S * (n + m) + len(basis) * unknowns)
-    afford(products * words, MAX_MATRIX_PRODUCTS, "products of rational numbers for the commutant")
+    afford(products * words, MATRIX_PRODUCTS, "products of rational numbers for the commutant")
     require(rank_mod_p(field.convert(flat), field.p) == len(basis), "the pairs of the basis are not independent mod p")
     require(all(_commutes(X, Y, C) for X, Y in basis), "a pair of the basis does not commute with the table")
     rng = np.random.default_rng(0)
-    counts = (SLICES, S) if S > SLICES else (S,)
+    counts = (COMMUTANT_SLICES, S) if S > COMMUTANT_SLICES else (S,)
     for count in counts:
-        afford(count * n * m * unknowns, MAX_SAMPLE_ENTRIES, "entries of the equations of the commutant")
+        afford(count * n * m * unknowns, SAMPLE_ENTRIES, "entries of the equations of the commutant")
         mixed = np.moveaxis(residues, 2, 0)
         if count < S:
             mixed = field.matmul(field.random((count, S), rng), mixed.reshape(S, n * m)).reshape(count, n, m)

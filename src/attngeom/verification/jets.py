@@ -16,23 +16,22 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from attngeom.exact.domains import Array, BalancedField
+from attngeom.limits.memory import JETS_AT_ONCE
+from attngeom.limits.recheck import HEAD_OVERHEAD, JACOBIAN_PRODUCTS, SAMPLE_ENTRIES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
-from attngeom.verification.budget import HEAD, MAX_JACOBIAN, MAX_SAMPLE_ENTRIES, afford
-
-CHUNK = 2**16
-"""Entries of tangents that are carried at once."""
+from attngeom.verification.budget import afford
 
 
 def afford_jets(architecture: Architecture, directions: int, evaluations: int, tokens: int, what: str) -> None:
     """Bound the memory of the tangents of states and scores in all directions, and the work to carry them forward."""
     width = max(architecture.widths)
     inner = max(width, *(max(layer.attention, layer.value_width or 0) for layer in architecture.layers))
-    afford(directions * tokens * max(inner, tokens), MAX_SAMPLE_ENTRIES, "entries of tangents")
+    afford(directions * tokens * max(inner, tokens), SAMPLE_ENTRIES, "entries of tangents")
     # Scores are also reduced and masked, entry by entry.
-    per_head = HEAD + directions * tokens * (inner * (width + tokens) + 4 * tokens)
+    per_head = HEAD_OVERHEAD + directions * tokens * (inner * (width + tokens) + 4 * tokens)
     work = evaluations * architecture.num_layers * architecture.heads * per_head
-    afford(work, MAX_JACOBIAN, f"multiplications for {what}")
+    afford(work, JACOBIAN_PRODUCTS, f"multiplications for {what}")
 
 
 Samples = tuple[Array, Array, list[list[Array]] | None]
@@ -74,7 +73,7 @@ class JetPoint:
 
     def chunks(self, samples: Sequence[int], directions: int) -> Iterator[list[int]]:
         """The samples in chunks whose tangents in so many directions fit into the cache."""
-        step = max(1, CHUNK // ((1 + directions) * max(self.architecture.widths) * self.inputs.shape[-1]))
+        step = max(1, JETS_AT_ONCE // ((1 + directions) * max(self.architecture.widths) * self.inputs.shape[-1]))
         return (list(samples[start : start + step]) for start in range(0, len(samples), step))
 
     def gradients(self, samples: Sequence[int]) -> Array:

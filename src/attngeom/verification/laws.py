@@ -14,18 +14,17 @@ import numpy as np
 from attngeom.errors import FormatError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.limits.recheck import LAW_PARAMETERS, MINOR_SAMPLES, SYMMETRY_ENTRIES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
-from attngeom.verification.dimension import KINDS, MAX_SAMPLES
+from attngeom.verification.budget import afford
+from attngeom.verification.dimension import KINDS
 from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
 from attngeom.verification.points import afford_samples, place_key, read_place
 from attngeom.verification.reading import in_words, read_index, read_integer, read_object, require
 from attngeom.verification.spans import reached_widths
 from attngeom.verification.symmetries import count_fields, list_rules
-
-MAX_PARAMETERS = 4000
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class LawsClaim:
         architecture = self.architecture
         if architecture.kind not in KINDS:
             raise FormatError(f"kind {architecture.kind} found; laws of {' and '.join(KINDS)} are rechecked")
-        afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
+        afford(architecture.num_parameters, LAW_PARAMETERS, "parameters")
         weights, jets, gradients, brackets = _read_point(architecture, witness)
         moments, p = _symmetric_directions(weights), jets.field.p
         found = rank_mod_p(moments, p)
@@ -82,7 +81,7 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
     field = GF(read_integer(record["prime"], 3, 2**31 - 1, "prime"))
     place = read_place(record)
     tokens = read_integer(record["tokens"], 1, architecture.tokens, "tokens")
-    samples = read_integer(record["samples"], 1, MAX_SAMPLES, "samples")
+    samples = read_integer(record["samples"], 1, MINOR_SAMPLES, "samples")
     lists = record["gradients"], record["brackets"]
     if any(type(x) is not list for x in lists) or any(type(x) is not list or len(x) != 2 for x in lists[1]):
         raise FormatError("gradients must be a list of samples, brackets a list of pairs of samples")
@@ -90,7 +89,7 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
     brackets = [(read_index(m, samples), read_index(n, samples)) for m, n in lists[1]]
     afford_samples(architecture, samples, tokens)
     parameters = architecture.num_parameters
-    afford(count_fields(architecture) * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
+    afford(count_fields(architecture) * parameters, SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
     afford_jets(architecture, 2 * parameters, len(gradients) + 4 * len(brackets), tokens, "the fields")
     if any(x % field.p == 0 for x in architecture.temperature.as_integer_ratio()):
         raise FormatError(f"temperature {architecture.temperature} cannot be used mod {field.p}")

@@ -15,8 +15,10 @@ from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, count_entries
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.terms import Terms
+from attngeom.limits.recheck import CLAIMED_COEFFICIENTS, LAYER_POINTS, SQUARE_ROOT_DIGITS
+from attngeom.limits.sizes import CLAIM_SIZE
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_COEFFICIENTS, afford, afford_elimination, height
+from attngeom.verification.budget import afford, afford_elimination, height
 from attngeom.verification.definitions import DEFINITIONS
 from attngeom.verification.expansion import expand_row
 from attngeom.verification.forms import check_form
@@ -32,10 +34,6 @@ from attngeom.verification.reading import (
 )
 
 VERDICTS = ("realizable", "closure_only", "not_realizable")
-MAX_ATTENTION = 10**9
-POINTS = 3
-MAX_DIGITS = 1000
-"""Of D in a field Q(√D)."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class LayerClaim:
         claim = read_object(record, ("kind", "verdict", "attention", "rank", "coefficients"), "claim")
         verdict, attention, rank = read_choice(claim["verdict"], VERDICTS, "verdict"), claim["attention"], claim["rank"]
         if attention is not None:
-            read_integer(attention, 1, MAX_ATTENTION, "attention")
+            read_integer(attention, 1, CLAIM_SIZE, "attention")
         if rank is not None:
-            read_integer(rank, 0, MAX_ATTENTION, "rank")
+            read_integer(rank, 0, CLAIM_SIZE, "rank")
         return cls(verdict, attention, rank, read_coefficients(claim["coefficients"]))
 
     def __str__(self) -> str:
@@ -81,7 +79,7 @@ def read_coefficients(record: Any) -> Coefficients:
     """The exact coefficients of a claim, within the budget."""
     read_object(record, ("format", "version", "d", "d_out", "t", "terms"), "coefficients")
     sizes = [read_integer(record[key], 1, 10**18, key) for key in ("d", "d_out", "t")]
-    afford(count_entries(*sizes), MAX_COEFFICIENTS, "coefficients in memory")
+    afford(count_entries(*sizes), CLAIMED_COEFFICIENTS, "coefficients in memory")
     found = coefficients_from_json(record, "claim")
     if found.domain != QQ:
         raise FormatError("float coefficients found; certificates are about exact ones")
@@ -111,7 +109,7 @@ def check_violated(coefficients: Coefficients, attention: int | None, violated: 
     require(read_rational(violated["value"]) == value, f"the value is {str(value)[:80]}")
     require(value != 0, "the value is zero, so nothing is refuted")
     width = coefficients.d if attention is None else min(attention, coefficients.d)
-    for seed in range(POINTS):
+    for seed in range(LAYER_POINTS):
         layer = random_layer(coefficients.d, coefficients.d_out, coefficients.t, width, seed)
         require(definition.evaluate(data, layer) == 0, "the invariant does not vanish on attention layers")
     return Proof(
@@ -154,7 +152,9 @@ def read_field(name: Any, real: bool) -> Domain:
     if name == "Q":
         require(real, "rational weights do not show that only complex weights exist")
         return QQ
-    if not (isinstance(name, str) and name.startswith("Q(sqrt(") and name.endswith("))") and len(name) <= MAX_DIGITS):
+    if not (
+        isinstance(name, str) and name.startswith("Q(sqrt(") and name.endswith("))") and len(name) <= SQUARE_ROOT_DIGITS
+    ):
         raise FormatError(f"field {show(name)} found; Q or Q(sqrt(D)) is required")
     digits = name[7:-2]
     D = int(digits) if digits.removeprefix("-").isascii() and digits.removeprefix("-").isdigit() else 0

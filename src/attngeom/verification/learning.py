@@ -17,10 +17,11 @@ from typing import Any
 
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array
+from attngeom.limits.recheck import ELIMINATION_WORK, LAMBDA_BITS, LAYER_PRODUCT_BITS, RECHECKED_PARAMETERS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_ELIMINATION, MAX_PARAMETERS, afford, afford_elimination, height
+from attngeom.verification.budget import afford, afford_elimination, height
 from attngeom.verification.compositions import bounded_rank
 from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.points import place_key
@@ -35,9 +36,6 @@ from attngeom.verification.reading import (
     show,
 )
 
-MAX_BITS = 64
-"""Of the numerator and the denominator of λ."""
-MAX_DIGITS = 10**9
 Twice = tuple[Fraction, int]
 """(2λ, m)."""
 
@@ -119,14 +117,16 @@ class LearningClaim:
         """Read the claim strictly; entries are rationals in lowest terms."""
         claim = read_object(record, ("kind", "architecture", "tensors", "lambda", "multiplicity"), "claim")
         architecture = Architecture.from_json(claim["architecture"])
-        afford(architecture.num_parameters, MAX_PARAMETERS, "parameters")
+        afford(architecture.num_parameters, RECHECKED_PARAMETERS, "parameters")
         shapes = dict(architecture.tensor_shapes())
         tensors = {}
         for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
             tensors[name] = read_array(rows, shapes[name], QQ, name)
         rational = read_rational(claim["lambda"])
-        if height([rational]) > MAX_BITS:
-            raise FormatError(f"lambda {show(claim['lambda'])} found; numbers of at most {MAX_BITS} bits are required")
+        if height([rational]) > LAMBDA_BITS:
+            raise FormatError(
+                f"lambda {show(claim['lambda'])} found; numbers of at most {LAMBDA_BITS} bits are required"
+            )
         value = Fraction(int(rational.p), int(rational.q))
         multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
         return cls(Weights.from_tensors(architecture, tensors, QQ), value, multiplicity)
@@ -199,9 +199,9 @@ def _afford_ranks(weights: Weights) -> None:
     architecture = weights.architecture
     heights = [(min(array.shape), height(array.ravel()), array.size) for _, array in weights.tensors()]
     total = sum(size**4 * bits**1.25 for size, bits, _ in heights)
-    afford(total, MAX_ELIMINATION, "operations for the ranks of all tensors")
+    afford(total, ELIMINATION_WORK, "operations for the ranks of all tensors")
     digits = sum(bits * size for _, bits, size in heights)
-    afford(architecture.num_layers * digits, MAX_DIGITS, "bits in products of layers")
+    afford(architecture.num_layers * digits, LAYER_PRODUCT_BITS, "bits in products of layers")
 
 
 def _rank(a: Array) -> int:

@@ -14,9 +14,10 @@ import numpy as np
 
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
+from attngeom.limits.recheck import LOCAL_DIRECTIONS, LOCAL_SAMPLES, SAMPLE_ENTRIES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
-from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.jets import JetPoint, afford_jets
 from attngeom.verification.points import read_place
 from attngeom.verification.reading import read_integer, require
@@ -24,9 +25,6 @@ from attngeom.verification.upper_bound import count_upper_bound
 
 if TYPE_CHECKING:
     from attngeom.verification.learning import RankedMatrix
-
-MAX_DIRECTIONS = 3000
-MAX_SAMPLES = 10**5
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +90,7 @@ def check_ranks(
     architecture, depth = weights.architecture, len(weights.layers)
     field = GF(read_integer(witness["prime"], 2, 2**31 - 1, "prime"))
     place = read_place(witness)
-    samples = read_integer(witness["samples"], 1, MAX_SAMPLES, "samples")
+    samples = read_integer(witness["samples"], 1, LOCAL_SAMPLES, "samples")
     tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
     given = [(index, head) for index, layer in enumerate(weights.layers) for head in layer]
     heads = [HeadPoint(index, head, *pair) for (index, head), pair in zip(given, matrices)]
@@ -120,12 +118,12 @@ def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> Non
     """Bound memory and work before anything is drawn."""
     architecture = weights.architecture
     width = max(architecture.widths)
-    afford(directions, MAX_DIRECTIONS, "directions")
-    afford(samples * max(directions, tokens * 2 * width), MAX_SAMPLE_ENTRIES, "entries of a Jacobian")
+    afford(directions, LOCAL_DIRECTIONS, "directions")
+    afford(samples * max(directions, tokens * 2 * width), SAMPLE_ENTRIES, "entries of a Jacobian")
     afford_jets(architecture, directions, samples, tokens, "the ranks")
     generators = sum(x**2 for x in architecture.widths[1:-1]) + architecture.num_layers * architecture.heads
     entries = sum(layer.heads * layer.d_in * (layer.d_in + layer.d_out) for layer in architecture.layers)
-    afford(generators * entries, MAX_SAMPLE_ENTRIES, "entries of infinitesimal symmetries")
+    afford(generators * entries, SAMPLE_ENTRIES, "entries of infinitesimal symmetries")
 
 
 def _units(rows: int, columns: int) -> Array:

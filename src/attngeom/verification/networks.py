@@ -20,19 +20,21 @@ from attngeom.errors import FormatError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import check_name, residues
+from attngeom.limits.recheck import (
+    FIELD_TERMS,
+    JACOBIAN_PRODUCTS,
+    RECHECKED_DIMENSION,
+    SAMPLE_INDEX,
+    SIGN_SAMPLES,
+    SYMMETRY_FIELDS,
+)
 from attngeom.results import Proof, weakest
 from attngeom.verification.atoms import AtomTable
-from attngeom.verification.budget import MAX_DIMENSION, MAX_JACOBIAN, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.coefficients import bound_by_coefficients
 from attngeom.verification.derivations import Derivations
 from attngeom.verification.programs import PRIMES, CheckedNode, CheckedProgram, Interpreter, afford_gradients
 from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
-
-MAX_INDEX = 2**40
-MAX_FIELDS = 20_000
-MAX_TERMS = 10**6
-ROOT_TRIES = 4096
-"""Samples at which roots are looked at to see that their signs are free."""
 
 FieldTerms = dict[tuple[int, int | None], fmpq]
 
@@ -71,15 +73,15 @@ class NetworkClaim:
     # The minor
 
     def _check_lower(self, record: Any) -> Proof:
-        afford(self.dimension, MAX_DIMENSION, "rows and columns of a minor")
+        afford(self.dimension, RECHECKED_DIMENSION, "rows and columns of a minor")
         lower = read_object(record, ("point", "region", "samples", "outputs", "columns"), "lower")
         region = read_integer(lower["region"], 0, 10**6, "region")
         interpreter = Interpreter(self.program, check_name(lower["point"]), region)
-        afford_gradients(interpreter, self.dimension, MAX_JACOBIAN)
+        afford_gradients(interpreter, self.dimension, JACOBIAN_PRODUCTS)
         size, count, outputs = self.dimension, self.program.count, self.program.nodes[self.program.output].size
         levels = interpreter.levels + 1
         samples = [
-            tuple(read_integer(k, 0, MAX_INDEX, "index") for k in read_list(sample, levels, "indices of a sample"))
+            tuple(read_integer(k, 0, SAMPLE_INDEX, "index") for k in read_list(sample, levels, "indices of a sample"))
             for sample in read_list(lower["samples"], size, "samples")
         ]
         rows = [read_integer(k, -1, outputs - 1, "output") for k in read_list(lower["outputs"], size, "outputs")]
@@ -177,16 +179,16 @@ class NetworkClaim:
 
 def read_fields(record: Any, count: int) -> list[FieldTerms]:
     """Fields as lists of [weight that moves, weight by which or null for 1, rational]."""
-    if type(record) is not list or len(record) > MAX_FIELDS:
-        raise FormatError(f"a list of at most {MAX_FIELDS:,} fields is required")
+    if type(record) is not list or len(record) > SYMMETRY_FIELDS:
+        raise FormatError(f"a list of at most {SYMMETRY_FIELDS:,} fields is required")
     fields: list[FieldTerms] = []
     total = 0
     for row in record:
         if type(row) is not list or not row:
             raise FormatError("a field is a list of terms")
         total += len(row)
-        if total > MAX_TERMS:
-            raise FormatError(f"fields of at most {MAX_TERMS:,} terms are required")
+        if total > FIELD_TERMS:
+            raise FormatError(f"fields of at most {FIELD_TERMS:,} terms are required")
         field: FieldTerms = {}
         for term in row:
             moved, source, times = read_list(term, 3, "parts of a term")
@@ -325,7 +327,7 @@ def _signs_are_free(interpreter: Interpreter) -> bool:
     present: set[tuple[int, int]] = set()
     absent: set[tuple[int, int]] = set()
     every = {(place, entry) for place in places for entry in np.flatnonzero(needed[place]).tolist()}
-    budget = min(ROOT_TRIES, int(2 * MAX_JACOBIAN / max(1, 100 * interpreter.cost())))
+    budget = min(SIGN_SAMPLES, int(2 * JACOBIAN_PRODUCTS / max(1, 100 * interpreter.cost())))
     for index in range(budget):
         values = interpreter.values((index,) * (interpreter.levels + 1))
         for place in places:

@@ -16,14 +16,15 @@ import numpy as np
 from attngeom.errors import FormatError, SizeError
 from attngeom.exact.domains import Array, PrimeField
 from attngeom.exact.points import check_name, residues
+from attngeom.limits.recheck import SAMPLE_ENTRIES, SUMS_PER_RESIDUE
+from attngeom.limits.sizes import STORED_SEED
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights, random_weights
-from attngeom.verification.budget import MAX_SAMPLE_ENTRIES, MAX_SUMS_PER_RESIDUE, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.jets import Samples
 from attngeom.verification.reading import read_integer, require
 from attngeom.verification.spans import reached_widths
 
-MAX_SEED = 2**63 - 2
 Support = list[list[Any]]
 """For each layer at least the number of its input rows that are not zero."""
 
@@ -36,7 +37,7 @@ def place_key(record: Any) -> str:
 def read_place(record: Mapping[str, Any]) -> Place:
     """The named or seeded point of a witness."""
     if "seed" in record:
-        return SeededPlace(read_integer(record["seed"], 0, MAX_SEED, "seed"))
+        return SeededPlace(read_integer(record["seed"], 0, STORED_SEED, "seed"))
     return NamedPlace(check_name(record["point"]))
 
 
@@ -144,7 +145,7 @@ def _draw_inputs(
 
 def _check_sums(architecture: Architecture, samples: int, tokens: int, field: PrimeField) -> None:
     """All sums are nonzero with probability about exp(−samples·tokens / p): a small p would take endless draws."""
-    least = -(-samples * tokens // MAX_SUMS_PER_RESIDUE)
+    least = -(-samples * tokens // SUMS_PER_RESIDUE)
     if field.p < least:
         sums = f"{samples * tokens:,} random sums that are nonzero mod {field.p}"
         raise SizeError(f"{sums} take too many draws: p ≥ {least:,}")
@@ -201,4 +202,4 @@ def afford_samples(architecture: Architecture, samples: int, tokens: int) -> Non
     entries = samples * tokens * (architecture.widths[0] + architecture.widths[-1])
     if not architecture.rule.is_polynomial:
         entries += samples * tokens**2 * architecture.num_layers * architecture.heads
-    afford(entries, MAX_SAMPLE_ENTRIES, "random numbers for the samples")
+    afford(entries, SAMPLE_ENTRIES, "random numbers for the samples")

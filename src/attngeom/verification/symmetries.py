@@ -21,14 +21,12 @@ import numpy as np
 
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
+from attngeom.limits.recheck import GUARD_SAMPLES, SYMMETRY_ENTRIES
 from attngeom.network.architecture import Architecture
-from attngeom.verification.budget import MAX_SYMMETRY_ENTRIES, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.jets import Heads, JetPoint, tensors_of
 from attngeom.verification.points import NamedPlace, place_key, read_place
 from attngeom.verification.reading import read_integer, read_object, require
-
-GUARDS = 2
-"""Samples at which the fields are seen to leave the function as it is."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ def symmetry_upper_bound(architecture: Architecture, record: Any) -> int:
     field = GF(read_integer(record["prime"], 2, 2**31 - 1, "prime"))
     place = read_place(record)
     parameters = architecture.num_parameters
-    afford(count_fields(architecture) * parameters, MAX_SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
+    afford(count_fields(architecture) * parameters, SYMMETRY_ENTRIES, "entries of infinitesimal symmetries")
     heads = tensors_of(place.weights(architecture, field))
     groups: dict[str, list[Array]] = {}
     for rule in list_rules(architecture):
@@ -145,11 +143,11 @@ def check_identities(architecture: Architecture, heads: Heads, fields: dict[str,
 
     The proof is that of the rules; this sees to it that what was written here are these rules.
     """
-    drawn = NamedPlace("attngeom/guard").samples(architecture, None, GUARDS, min(architecture.tokens, 2), field)
+    drawn = NamedPlace("attngeom/guard").samples(architecture, None, GUARD_SAMPLES, min(architecture.tokens, 2), field)
     jets = JetPoint(architecture, heads, field.p, drawn)
     names = list(fields)
     directions = np.stack([_combine(fields[name], field.p) for name in names])
-    moved = jets.field.to_integers(jets.push(directions, range(GUARDS)))
+    moved = jets.field.to_integers(jets.push(directions, range(GUARD_SAMPLES)))
     for name, change in zip(names, moved):
         require(not np.any(change % field.p), f"the rule {name} changes the function; the weights lack this symmetry")
 

@@ -20,16 +20,15 @@ import numpy as np
 from attngeom.errors import FormatError
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.hankel import hankel_rank
+from attngeom.limits.recheck import BLAS_PRODUCTS, SAMPLE_ENTRIES, TRANSCRIPT_BITS
 from attngeom.network.architecture import Architecture
 from attngeom.results import Proof
-from attngeom.verification.budget import MAX_BLAS_PRODUCTS, MAX_SAMPLE_ENTRIES, afford
+from attngeom.verification.budget import afford
 from attngeom.verification.cleared_operator import ClearedOperator
 from attngeom.verification.reading import read_integer, read_object, require
 
 KEYS: tuple[str, ...] = ("method", "prime", "seed", "tokens", "samples", "support", "free", "pivots")
 KEYS += ("left", "right", "step", "blocks", "sequence")
-BITS = 120
-"""A wrong transcript passes with probability at most 2^−120."""
 
 
 def check_transcript(architecture: Architecture, value: int, record: Any) -> Proof:
@@ -46,7 +45,7 @@ def check_transcript(architecture: Architecture, value: int, record: Any) -> Pro
     require(count >= 1 and count * step == length, "the sequence must fill whole steps")
     blocks = read_residues(record["blocks"], (-1, right, n), field, "blocks")
     require(len(blocks) == count + 1, f"{count + 1} blocks are required")
-    checks = ceil(BITS / log2(field.p))
+    checks = ceil(TRANSCRIPT_BITS / log2(field.p))
     _afford(operator, step * checks, length, left, right)
     _check_sequence(operator, blocks, sequence, step, checks)
     rows = min(ceil(n / left) + 1, length)
@@ -66,7 +65,7 @@ def _afford(operator: ClearedOperator, products: int, length: int, left: int, ri
     each = operator.samples * operator.tokens * width * (5 * width + 4 * operator.tokens)
     pushes = products * each * architecture.num_layers * architecture.heads
     hankel = (left + right) * (length * right) ** 2 // 2
-    afford(pushes + hankel, MAX_BLAS_PRODUCTS, "multiplications for a transcript")
+    afford(pushes + hankel, BLAS_PRODUCTS, "multiplications for a transcript")
 
 
 def _check_sequence(operator: ClearedOperator, blocks: Array, sequence: Array, step: int, checks: int) -> None:
@@ -89,7 +88,7 @@ def read_residues(value: Any, shape: tuple[int, ...], field: BalancedField, name
     """Residues in base64, one byte each for p < 2^8, else four; the first axis is as long as the text says."""
     if type(value) is not str:
         raise FormatError(f"{name}: base64 text is required")
-    afford(len(value), 4 * MAX_SAMPLE_ENTRIES, f"characters of {name} in memory")
+    afford(len(value), 4 * SAMPLE_ENTRIES, f"characters of {name} in memory")
     try:
         data = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):

@@ -197,7 +197,7 @@ def test_codes_of_high_degrees_are_strings_in_the_same_order(monkeypatch) -> Non
     assert [tuple(x) for x in variables[np.argsort(codes)].tolist()] == sorted(map(tuple, variables.tolist()))
     found = []
     for limit in (2**63, 30):
-        monkeypatch.setattr(monomials, "CODE_LIMIT", limit)
+        monkeypatch.setattr(monomials, "MONOMIAL_CODE", limit)
         monomials.monomial_table.cache_clear()
         runs = [Run(Variety(3, 3), 4, method) for method in ("highest", "weights")]
         found.append([(run.degrees(), run.results)[1] for run in runs])

@@ -8,13 +8,12 @@ from attngeom.dimensions.slices import slice_weights
 from attngeom.errors import SizeError
 from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import RR, Balls
+from attngeom.limits.memory import JACOBIAN_BALLS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import random_weights
 
-MAX_BALLS = 2 * 10**7
 
-
-def check_balls_size(rows: int, tokens: int, architecture: Architecture, most: int = MAX_BALLS) -> None:
+def check_balls_size(rows: int, tokens: int, architecture: Architecture, most: int = JACOBIAN_BALLS) -> None:
     """Refuse Jacobians of balls that would take long: entries are Python objects."""
     entries = rows * max(tokens * tokens * architecture.heads, architecture.num_parameters)
     if entries > most:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from attngeom.exact.domains import Array
+from attngeom.limits.trials import JACOBIAN_TOKENS
 from attngeom.network.architecture import Architecture
 from attngeom.results import Result
 
@@ -38,10 +39,6 @@ class Transcript:
 
 Method = Literal["minor", "schur", "krylov", "balls"]
 
-TOKENS = 3
-SPARE_ROWS = 4
-MAX_DENSE_BYTES = 4 * 10**9
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LowerBound(Result):
@@ -70,7 +67,7 @@ class LowerBound(Result):
         return {"lower bound": self.value, "method": f"{how}, seed {self.seed}", "why": self.reason}
 
 
-def sample_tokens(architecture: Architecture, most: int = TOKENS) -> int:
+def sample_tokens(architecture: Architecture, most: int = JACOBIAN_TOKENS) -> int:
     """How many distinct tokens samples have: at most ``most``, which loses nothing that is true for t tokens.
 
     A function of t tokens restricts to fewer: zero tokens change nothing for polynomial attention, later tokens change

@@ -30,25 +30,10 @@ from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.hankel import hankel_rank
 from attngeom.exact.primes import SMALL_PRIME
+from attngeom.limits.memory import KRYLOV_STACK
+from attngeom.limits.trials import KRYLOV_CHECKPOINTS, KRYLOV_FULL_SAMPLES, KRYLOV_LEFT, KRYLOV_RIGHT, KRYLOV_TOKENS
+from attngeom.limits.work import KRYLOV_COLUMNS
 from attngeom.network.architecture import Architecture
-
-MAX_TOKENS = 256
-"""More tokens per sample make products cheaper up to about the width; beyond that they only cost memory."""
-
-MAX_COLUMNS = 300_000
-"""Beyond this a proof takes days: products cost about D² / t each, and D of them are needed."""
-
-RIGHT, LEFT = 16, 128
-"""Columns of V and of U: more of V make the Hankel matrix cheaper, fewer in relation to U the products."""
-
-FEW = 4
-"""So many samples of which all outputs count were enough in every case tried; the next attempt has more of them."""
-
-CHECKPOINTS = 32
-"""Blocks that are kept for a recheck, which then needs so many times fewer products."""
-
-STACK = 2
-"""Vectors that are pushed forward together: few, so that all of their activations stay in cache."""
 
 
 def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
@@ -69,7 +54,7 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
         visible = tokens * (min(tokens, *ranks) if rule.is_polynomial else tokens - int(rule.is_normalised))
         counted = min(counted, max(visible // 2, 1) if architecture.causal else max(visible, 1))
     least = ceil(columns / counted)
-    return least + int(counted < outputs or least < FEW)
+    return least + int(counted < outputs or least < KRYLOV_FULL_SAMPLES)
 
 
 class ClearedJacobian:
@@ -81,7 +66,7 @@ class ClearedJacobian:
     def __init__(self, architecture: Architecture, p: int, seed: int, samples: int) -> None:
         self.field, self.samples = BalancedField(p), samples
         whole = random_slice(architecture, p, seed)
-        self.tokens = min(architecture.tokens, MAX_TOKENS)
+        self.tokens = min(architecture.tokens, KRYLOV_TOKENS)
         points = random_samples(whole, samples, self.tokens, seed + 1)
         self.passes = whole.passes(points.X, points.attention)
         features = token_features(self.passes)
@@ -131,7 +116,7 @@ class ClearedJacobian:
     def powers(self, length: int, right: int, seed: int, workers: int) -> Iterator[Array]:
         """V, B V, …, B^length V for random V, each as (right, n) and valid until the next one."""
         block = self.field.random((right, self.size), np.random.default_rng(seed))
-        parts = [slice(start, start + STACK) for start in range(0, right, STACK)]
+        parts = [slice(start, start + KRYLOV_STACK) for start in range(0, right, KRYLOV_STACK)]
 
         def advance(part: slice) -> None:
             block[part] = self.apply(block[part])
@@ -165,16 +150,16 @@ def krylov_lower_bound(
     7
     """
     columns = count_columns(architecture)
-    if columns > MAX_COLUMNS:
+    if columns > KRYLOV_COLUMNS:
         raise SizeError(
-            f"{columns:,} free weights given; proofs are possible for at most {MAX_COLUMNS:,}, use a formula"
+            f"{columns:,} free weights given; proofs are possible for at most {KRYLOV_COLUMNS:,}, use a formula"
         )
-    samples = more + count_samples(architecture, columns, min(architecture.tokens, MAX_TOKENS))
+    samples = more + count_samples(architecture, columns, min(architecture.tokens, KRYLOV_TOKENS))
     operator = ClearedJacobian(architecture, p, seed, samples)
-    n, right = operator.size, min(RIGHT, operator.size)
-    left = min(LEFT, n)
+    n, right = operator.size, min(KRYLOV_RIGHT, operator.size)
+    left = min(KRYLOV_LEFT, n)
     least = ceil(n / left) + ceil(n / right) + 2
-    step = ceil(least / CHECKPOINTS)
+    step = ceil(least / KRYLOV_CHECKPOINTS)
     length = step * ceil(least / step)
     sequence, blocks = np.empty((length, left, right), dtype=operator.field.dtype), []
     for k, block in enumerate(operator.powers(length, right, seed + 3, workers)):

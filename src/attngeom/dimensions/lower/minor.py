@@ -10,11 +10,13 @@ import numpy as np
 
 from attngeom.dimensions.effective import effective_widths
 from attngeom.dimensions.jacobian import draw_named, sampled_jacobian
-from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, TOKENS, LowerBound, sample_tokens
+from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.slices import count_columns
 from attngeom.errors import SizeError
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.limits.memory import DENSE_BYTES
+from attngeom.limits.trials import JACOBIAN_TOKENS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
 from attngeom.results import Result
 
@@ -32,7 +34,7 @@ def minor_lower_bound(
     """
     tokens = tokens or sample_tokens(architecture)
     size = count_columns(architecture)
-    if 8 * rows * size > MAX_DENSE_BYTES:
+    if 8 * rows * size > DENSE_BYTES:
         raise SizeError(f"a {rows:,}×{size:,} Jacobian was asked for; use the krylov method for this size")
     network, samples, point = draw_named(architecture, p, rows, tokens, seed)
     matrix = sampled_jacobian(network, samples)
@@ -64,7 +66,7 @@ def entry_degree(architecture: Architecture) -> int:
     value, tangent = 1, 0
     # Attention from symmetric exponentials has denominators: the sums of all columns, at most squared.
     divides = architecture.rule.is_normalised and 1 in effective_widths(architecture)[:-1]
-    clearing = 2 * TOKENS * architecture.heads if divides else 0
+    clearing = 2 * JACOBIAN_TOKENS * architecture.heads if divides else 0
     for _ in range(architecture.num_layers):
         if not architecture.rule.is_polynomial:
             # V X P with dP = P dS − P (Σ P dS), dS of degree 1 + 2·value or 2 + value + tangent.
@@ -104,7 +106,7 @@ def estimate_dimension(architecture: Architecture, upper: int, seed: int = 0, tr
     """
     best, p = 0, WORD_PRIME
     for trial in range(trials):
-        found = minor_lower_bound(architecture, upper + SPARE_ROWS, seed + 1000 * (trial + 1), p)
+        found = minor_lower_bound(architecture, upper + SPARE_JACOBIAN_ROWS, seed + 1000 * (trial + 1), p)
         best = max(best, found.value)
     single = min(1.0, upper * entry_degree(architecture) / p)
     probability = single**trials

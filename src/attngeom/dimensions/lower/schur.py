@@ -19,17 +19,16 @@ import numpy as np
 
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
-from attngeom.dimensions.lower.bound import SPARE_ROWS, LowerBound
+from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.slices import SlicedNetwork, count_columns, random_slice
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
+from attngeom.limits.memory import PIVOT_ENTRIES
+from attngeom.limits.trials import SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
 from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Passes
-
-MAX_PIVOT_ENTRIES = 2**24
-"""Entries of pivot rows that are held at once."""
 
 
 def hold_last_map(network: SlicedNetwork) -> SlicedNetwork:
@@ -82,7 +81,7 @@ def count_remaining(architecture: Architecture, target: int) -> int:
     """
     last = effective_layers(architecture)[-1]
     cleared = last.num_features * last.d_out
-    return (max(target - cleared, 0) + SPARE_ROWS) * (count_columns(architecture) - cleared)
+    return (max(target - cleared, 0) + SPARE_JACOBIAN_ROWS) * (count_columns(architecture) - cleared)
 
 
 def schur_lower_bound(
@@ -104,7 +103,7 @@ def schur_lower_bound(
         prime=p,
         seed=seed,
         tokens=tokens,
-        samples=target + SPARE_ROWS,
+        samples=target + SPARE_JACOBIAN_ROWS,
     )
 
 
@@ -114,7 +113,7 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int, 
     held, d_out = hold_last_map(network), architecture.widths[-1]
     # The length r of the vectors b: the columns of the last V, or of all O side by side.
     size: int = sum((head.V if head.O is None else head.O).shape[1] for head in network.layers[-1])
-    pivot = random_samples(network, size + SPARE_ROWS, tokens, seed + 1)
+    pivot = random_samples(network, size + SPARE_JACOBIAN_ROWS, tokens, seed + 1)
     features = last_features(network, _one_row_cotangents(pivot, np.zeros(len(pivot.X), dtype=np.intp)))
     independent = Elimination(features.copy(), p, keep_upper=False).run()
     if independent.rank < size:
@@ -122,13 +121,13 @@ def schur_rank(architecture: Architecture, target: int, tokens: int, seed: int, 
     chosen = independent.order[:size]
     pivot, inverse = pivot.select(chosen), field.inverse(features[chosen])
     # The same number of rows for every output row.
-    each = ceil((max(target - size * d_out, 0) + SPARE_ROWS) / d_out)
+    each = ceil((max(target - size * d_out, 0) + SPARE_JACOBIAN_ROWS) / d_out)
     others = random_samples(network, d_out * each, tokens, seed + 2)
     others = _one_row_cotangents(others, np.repeat(np.arange(d_out), each))
     clear = field.matmul(last_features(network, others), inverse).reshape(d_out, each, size)
     matrix = sampled_jacobian(held, others)
     cleared = matrix.reshape(d_out, each, held.num_columns)
-    step = max(1, MAX_PIVOT_ENTRIES // max(1, size * held.num_columns))
+    step = max(1, PIVOT_ENTRIES // max(1, size * held.num_columns))
     for start in range(0, d_out, step):
         rows = slice(start, start + step)
         pivots = np.swapaxes(sampled_jacobian(held, _each_row_cotangents(pivot, rows)), 0, 1)

@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from attngeom.dimensions.lower.balls import balls_lower_bound
-from attngeom.dimensions.lower.bound import MAX_DENSE_BYTES, SPARE_ROWS, LowerBound, sample_tokens
+from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.lower.krylov import krylov_lower_bound
 from attngeom.dimensions.lower.minor import minor_lower_bound
 from attngeom.dimensions.lower.schur import count_remaining, schur_lower_bound
 from attngeom.dimensions.slices import count_columns
 from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
+from attngeom.limits.memory import DENSE_BYTES
+from attngeom.limits.trials import SPARE_JACOBIAN_ROWS
+from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY
 from attngeom.network.architecture import Architecture
 
 Request = Literal["auto", "theorem", "minor", "schur", "krylov", "balls"]
 REQUESTS: tuple[Request, ...] = get_args(Request)
-INSTANT = 300
-"""Dimensions up to this bound are proven in a fraction of a second, so they always are."""
 PRIMES = {"schur": (SMALL_PRIME, BLAS_PRIME, WORD_PRIME), "krylov": (SMALL_PRIME, SMALL_PRIME, BLAS_PRIME)}
 """Of the attempts of a method: a point mod a small prime is degenerate now and then, but costs half as much."""
 
@@ -32,7 +33,7 @@ def find_lower_bound(
 ) -> LowerBound:
     """The best of a few attempts at the target: other seeds, a larger prime, more tokens or samples."""
     if method == "balls":
-        return balls_lower_bound(architecture, target + SPARE_ROWS, seed)
+        return balls_lower_bound(architecture, target + SPARE_JACOBIAN_ROWS, seed)
     chosen = choose_method(architecture, target) if method == "auto" else method
     found: list[LowerBound] = []
     for attempt, prime in enumerate(PRIMES.get(chosen, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME))):
@@ -42,7 +43,7 @@ def find_lower_bound(
         elif chosen == "schur":
             found.append(schur_lower_bound(architecture, target, tokens, seed + attempt, prime))
         else:
-            found.append(minor_lower_bound(architecture, target + SPARE_ROWS, seed + attempt, prime, tokens))
+            found.append(minor_lower_bound(architecture, target + SPARE_JACOBIAN_ROWS, seed + attempt, prime, tokens))
         rank = found[-1].value
         if rank > target:
             raise ArithmeticError(
@@ -65,12 +66,12 @@ def choose_method(architecture: Architecture, target: int) -> Request:
     >>> choose_method(Architecture((2, 2), 2), 7)
     'minor'
     """
-    if target <= INSTANT:
+    if target <= DIMENSION_PROVEN_ANYWAY:
         return "minor"
     remaining = 8 * count_remaining(architecture, target)
-    return "schur" if remaining <= MAX_DENSE_BYTES else choose_whole(architecture, target)
+    return "schur" if remaining <= DENSE_BYTES else choose_whole(architecture, target)
 
 
 def choose_whole(architecture: Architecture, target: int) -> Request:
     """Elimination of the whole Jacobian if it fits into 4 GB, else Krylov."""
-    return "minor" if 8 * (target + SPARE_ROWS) * count_columns(architecture) <= MAX_DENSE_BYTES else "krylov"
+    return "minor" if 8 * (target + SPARE_JACOBIAN_ROWS) * count_columns(architecture) <= DENSE_BYTES else "krylov"

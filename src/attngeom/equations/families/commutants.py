@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import Family, combination_array
-from attngeom.equations.minors import MAX_EXPANDED
 from attngeom.equations.points import Points
 from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
@@ -21,9 +20,7 @@ from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs
 from attngeom.exact.polynomials import Polynomial
-
-MAX_WRITTEN = 6
-"""The largest degree of commuting slices that are written out as polynomials."""
+from attngeom.limits.work import EXPANDED_MINOR, EXPANDED_SLICES
 
 
 class HeadFamily(Family):
@@ -98,7 +95,7 @@ class CommutantRank(HeadFamily):
     title = "commutant-rank"
     source = "minors of the commutant of H heads; not in [I]"
     is_independent = False
-    most_written = MAX_EXPANDED
+    most_written = EXPANDED_MINOR
 
     @property
     def degree(self) -> int:
@@ -138,7 +135,7 @@ class CommutingSlices(HeadFamily):
     title = "commuting-slices"
     source = "standard identities of the slices of H heads; not in [I]"
     is_independent = False
-    most_written = MAX_WRITTEN
+    most_written = EXPANDED_SLICES
 
     @property
     def block(self) -> int:

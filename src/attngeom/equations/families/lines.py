@@ -22,9 +22,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_rows
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import Column, two_row_tableau
-
-LARGEST_ENTRY = 1000
-"""Of a line that the user gives: restricted quadrics stay small."""
+from attngeom.limits.sizes import LINE_ENTRY
 
 
 def restriction_matrix(lines: Array) -> Array:
@@ -77,8 +75,8 @@ def check_line(line: Line, d: int) -> None:
     words = ":".join(",".join(map(str, point)) for point in line)[:60]
     if any(len(point) != d for point in line):
         raise InputError(f"line {words} given; two points of {d} coordinates are required, such as 1,0,…:0,1,…")
-    if max(abs(x) for point in line for x in point) > LARGEST_ENTRY:
-        raise InputError(f"line {words} given; coordinates of at most {LARGEST_ENTRY:,} are required")
+    if max(abs(x) for point in line for x in point) > LINE_ENTRY:
+        raise InputError(f"line {words} given; coordinates of at most {LINE_ENTRY:,} are required")
     p, r = line
     if not any(p[i] * r[j] != p[j] * r[i] for i, j in combinations(range(d), 2)):
         raise InputError(f"line {words} given; two points that are not multiples of each other are required")

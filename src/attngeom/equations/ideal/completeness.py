@@ -24,6 +24,7 @@ from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips, is_partition, strip
+from attngeom.limits.work import COMPLETENESS_RANK
 from attngeom.processes import run_apart
 
 Module = tuple[int, Weight]
@@ -34,8 +35,6 @@ UNIVERSAL_DEGREE = 6
 LAST_COMMON_DEGREE = 4
 """Up to here generators have other sources than Tor_2(N): these degrees are computed in full, module by module."""
 
-MAX_RANK = 20
-"""The largest attention width of a finite check: its modules are listed in a minute."""
 
 LAST_DEGREE_OF_RANK_ONE = 3
 """For attention of rank one (Theorem 3): quadrics, and the 3-minors of symmetric matrices."""
@@ -146,9 +145,10 @@ def check_reach(d: int, a: int, targets: int) -> int:
     5
     """
     rank = effective_rank(d, a, targets)
-    if rank > MAX_RANK:
+    if rank > COMPLETENESS_RANK:
         raise SizeError(
-            f"--complete --check for d = {d}, a = {a}, targets = {targets} given; at most a = {MAX_RANK} is checked:"
+            f"--complete --check for d = {d}, a = {a}, targets = {targets} given; at most a ="
+            f" {COMPLETENESS_RANK} is checked:"
             " take smaller sizes, or leave --check out"
         )
     return min(d, rank + 2)

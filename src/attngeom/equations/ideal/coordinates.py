@@ -22,10 +22,9 @@ from attngeom.exact.domains import GF, Domain
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.partitions import Weight
 from attngeom.exact.polynomials import Polynomial
+from attngeom.limits.memory import LISTED_COORDINATES
 
 Label = tuple[tuple[int, ...], ...]
-
-MAX_COORDINATES = 10**6
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,10 @@ class Coordinates:
             raise InputError(
                 f"targets = {variety.targets} given with tokens; a network has as many targets as its width"
             )
-        if variety.num_coordinates > MAX_COORDINATES:
-            raise SizeError(f"{variety.num_coordinates:,} coordinates needed; at most {MAX_COORDINATES:,} are listed")
+        if variety.num_coordinates > LISTED_COORDINATES:
+            raise SizeError(
+                f"{variety.num_coordinates:,} coordinates needed; at most {LISTED_COORDINATES:,} are listed"
+            )
         self.variety = variety
         self.groups = variety.groups
         self.all, self.names = self._list()

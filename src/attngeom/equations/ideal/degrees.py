@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 from attngeom.equations.ideal import formulas
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.monomials import CODE_LIMIT
 from attngeom.equations.ideal.operators import is_excluded
 from attngeom.equations.ideal.plethysm import multiplicity
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
@@ -26,12 +25,13 @@ from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.partitions import Weight, is_partition, module_dimension, orbit_size, predicted_dimension
 from attngeom.exact.primes import WORD_PRIME
 from attngeom.files import check_header, read_json, to_json, write_atomic
+from attngeom.limits.memory import MONOMIAL_CODE
+from attngeom.limits.seconds import SAVE_SECONDS
+from attngeom.limits.work import IDEAL_COORDINATES
 
 Method = Literal["weights", "highest"]
 OnWeight: TypeAlias = Callable[[int, int, int], None]
 """Called after each weight: degree, weights done, weights in all."""
-MAX_COORDINATES = 10**5
-SAVE_SECONDS = 5.0
 
 
 def has_theory(variety: Variety) -> bool:
@@ -59,11 +59,11 @@ def make_engine(
 
 
 def _check_degree(max_degree: int, coordinates: int) -> None:
-    if coordinates > MAX_COORDINATES:
+    if coordinates > IDEAL_COORDINATES:
         raise SizeError(
-            f"{coordinates:,} coordinates given; at most {MAX_COORDINATES:,} are handled: take smaller sizes"
+            f"{coordinates:,} coordinates given; at most {IDEAL_COORDINATES:,} are handled: take smaller sizes"
         )
-    reach = ceil(log2(CODE_LIMIT) / log2(coordinates)) - 1 if coordinates > 1 else max_degree
+    reach = ceil(log2(MONOMIAL_CODE) / log2(coordinates)) - 1 if coordinates > 1 else max_degree
     if reach < max_degree:
         raise SizeError(
             f"max_degree = {max_degree} in {coordinates:,} coordinates given; monomials are coded in 63 bits,"

@@ -18,9 +18,8 @@ from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.partitions import module_dimension
 from attngeom.files import to_json, write_atomic
+from attngeom.limits.memory import GENERATOR_BYTES
 
-BYTES_PER_GENERATOR = 4000
-"""Memory for one polynomial and its text: twice what 38,626 generators of (5, 4) take."""
 FORMATS: dict[str, System | None] = {".json": None, **{system.suffix: system for system in SYSTEMS.values()}}
 """Endings of names of files, and what is written there."""
 
@@ -167,7 +166,7 @@ def write_generators(
     """
     system = find_system(Path(path))
     count = sum(module_dimension(v.shapes, variety.groups) for v in vectors) if whole else len(vectors)
-    check(size=BYTES_PER_GENERATOR * count)
+    check(size=GENERATOR_BYTES * count)
     text = to_json_text(variety, vectors, whole) if system is None else to_program(variety, vectors, system, whole)
     data = text.encode()
     write_atomic(path, data)

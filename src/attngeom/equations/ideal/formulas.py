@@ -10,10 +10,7 @@ from math import comb, prod
 from attngeom.equations.ideal.records import GeneratorModule, make_module
 from attngeom.errors import InputError
 from attngeom.exact.partitions import Partition, partitions, schur_dimension
-
-MAX_FACTORS = 10**6
-MAX_CHOSEN = 20_000
-"""α(targets - α) binomial factors in a degree: more give numbers with many thousand digits."""
+from attngeom.limits.work import BINOMIAL_FACTORS, FORMULA_FACTORS
 
 
 def effective_rank(d: int, a: int, targets: int) -> int:
@@ -79,7 +76,7 @@ def variety_degree(d: int, a: int, targets: int) -> int | None:
     """
     rank = effective_rank(d, a, targets)
     inner = rank * (d + targets - rank) - 1
-    if max(rank * (targets - rank), inner) > MAX_FACTORS or d > MAX_CHOSEN:
+    if max(rank * (targets - rank), inner) > FORMULA_FACTORS or d > BINOMIAL_FACTORS:
         return None
     total = comb(d - 1 + inner, d - 1) * determinantal_degree(d, targets, rank)
     return total // 2 if rank == 1 < d else total

@@ -15,16 +15,15 @@ from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
 from attngeom.equations.ideal.operators import operator, raising_operators, shift, simple_steps
 from attngeom.equations.ideal.records import DegreeSummary
-from attngeom.equations.ideal.weight_spaces import SPARE_POINTS, WeightEngine
+from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import echelon_mod_p, rref_mod_p
 from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
 from attngeom.exact.primes import WORD_PRIME
-
-MAX_ORBIT_ENTRIES = 2**18
-"""Entries of permuted monomials that are held at once."""
+from attngeom.limits.memory import ORBIT_ENTRIES
+from attngeom.limits.trials import SPARE_WEIGHT_POINTS
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def highest_weight_vectors(
     space = engine.table.space(degree, weight)
     raising = raising_operators(engine.table, degree, weight)
     stacked = np.concatenate([np.zeros((0, len(space)), dtype=np.int64), *(E.T.toarray() for E in raising)])
-    count = engine.kernel(degree, weight).rank + SPARE_POINTS
+    count = engine.kernel(degree, weight).rank + SPARE_WEIGHT_POINTS
 
     def equations(p: int) -> Array:
         points = coordinates(variety).sample(count, p, np.random.default_rng([engine.seed, p]))
@@ -241,7 +240,7 @@ class ModuleExpansion:
                 continue
             basis, factors = self.basis(top), self.table.space(degree, top).factors
             orbit = list(product(*(sorted(set(permutations(part)), reverse=True) for part in top)))
-            step = 1 + MAX_ORBIT_ENTRIES // factors.size
+            step = 1 + ORBIT_ENTRIES // factors.size
             for start in range(0, len(orbit), step):
                 weights = orbit[start : start + step]
                 moved = np.sort(self.table.relabelings(weights)[:, factors], axis=-1)

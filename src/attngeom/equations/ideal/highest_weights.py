@@ -17,15 +17,13 @@ from attngeom.equations.ideal.operators import borel_point, is_excluded, raising
 from attngeom.equations.ideal.plethysm import multiplicity, plethysm
 from attngeom.equations.ideal.records import WeightResult
 from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, pair_weights
-from attngeom.equations.ideal.weight_spaces import SPARE_POINTS
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import Pivots, echelon_mod_p, rank_mod_p
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, Weight, is_partition, pad, partitions, remove_horizontal_strips, strip
 from attngeom.exact.primes import WORD_PRIME
-
-FIRST_POINTS = 64
+from attngeom.limits.trials import FIRST_WEIGHT_POINTS, SPARE_WEIGHT_POINTS
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class HighestWeightEngine:
         self.basis = TableauBasis(d)
         self._rng = np.random.default_rng([seed, prime])
         self._raising = raising_matrix(d)
-        self._first_points = MinorTable(self.basis, *self._random_points(FIRST_POINTS, targets), prime)
+        self._first_points = MinorTable(self.basis, *self._random_points(FIRST_WEIGHT_POINTS, targets), prime)
         self._borel_points: dict[int, MinorTable] = {}
         self._spaces: dict[tuple[Partition, Partition], HighestWeightSpace] = {}
         self._expansions: dict[tuple[Partition, Partition], Expansion] = {}
@@ -80,7 +78,7 @@ class HighestWeightEngine:
         if key not in self._spaces:
             tableaux = self.basis.tableaux(mu, lam)
             size = len(tableaux)
-            count = size + SPARE_POINTS
+            count = size + SPARE_WEIGHT_POINTS
             check(operations=size**3, size=6 * 8 * size**2)
             equations = self._raised_values(mu, tableaux, count)
             vectors = GF(self.prime).nullspace(equations)
@@ -96,7 +94,7 @@ class HighestWeightEngine:
     def _raised_values(self, mu: Partition, tableaux: Array, count: int, chunk: int = 512) -> Array:
         """E(tableau) at random points: one equation for each point. The first points are the same for all weights."""
         found = [self._first_points.evaluate(mu, tableaux)[1][:count]]
-        for start in range(FIRST_POINTS, count, chunk):
+        for start in range(FIRST_WEIGHT_POINTS, count, chunk):
             points, moved = self._random_points(min(chunk, count - start), len(mu))
             table = MinorTable(self.basis, points, moved, self.prime, needed_minors(self.basis, mu, tableaux))
             found.append(table.evaluate(mu, tableaux)[1])

@@ -29,14 +29,14 @@ from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.partitions import Weight, module_dimension
 from attngeom.exact.polynomials import exponent_table
 from attngeom.exact.primes import WORD_PRIME
+from attngeom.limits.memory import LEDGER_ENTRIES
+from attngeom.limits.trials import LEDGER_GROUP
+from attngeom.limits.work import LEDGER_MEMBERS
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 FIRST_CROSS_FAMILY, LAST_PAPER_FAMILY = 5, 10
-MAX_MEMBERS = 4000
-MAX_ENTRIES = 3 * 10**7
-FEW = 6
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def ledger_row(
     variety: Variety,
     summary: DegreeSummary,
     vectors: Sequence[HighestWeightVector],
-    max_members: int = MAX_MEMBERS,
+    max_members: int = LEDGER_MEMBERS,
 ) -> LedgerRow:
     """The ledger of one degree; ``vectors`` are the highest weight vectors of its minimal generators."""
     entries = []
@@ -164,7 +164,7 @@ def ledger_row(
         if quotient is not None:
             images = quotient.images(family, members)
             hit = quotient.hit_modules(images)
-            is_small = len(members) == family.count and images.shape[0] * images.shape[1] <= MAX_ENTRIES
+            is_small = len(members) == family.count and images.shape[0] * images.shape[1] <= LEDGER_ENTRIES
             rank = (rank_mod_p(images.toarray(), WORD_PRIME) if hit else 0) if is_small else None
         entries.append(FamilyEntry(family.number, family.name, rank, tuple(vectors[i].shapes for i in hit)))
         explained[family.number <= LAST_PAPER_FAMILY].update(hit)
@@ -180,7 +180,7 @@ def ledger_row(
     )
 
 
-def ledger(variety: Variety, summary: IdealSummary, max_members: int = MAX_MEMBERS) -> list[LedgerRow]:
+def ledger(variety: Variety, summary: IdealSummary, max_members: int = LEDGER_MEMBERS) -> list[LedgerRow]:
     """The ledger of all degrees of a run, for one output row and one head.
 
     >>> from attngeom.equations.ideal import implicitize
@@ -210,10 +210,10 @@ def unexplained(
     left = set(range(len(vectors)))
     for family in cross_families(variety, vectors[0].degree):
         members = choose_members(family, max_members)
-        for start in range(0, len(members), FEW):
+        for start in range(0, len(members), LEDGER_GROUP):
             if not left:
                 return []
-            left -= set(quotient.hit_modules(quotient.images(family, members[start : start + FEW])))
+            left -= set(quotient.hit_modules(quotient.images(family, members[start : start + LEDGER_GROUP])))
     return [vector for place, vector in enumerate(vectors) if place in left]
 
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-OPERATIONS_PER_SECOND = 2e9
-"""Multiplications mod p in one second of elimination: a third of what is measured for matrices of size 500 to 2000."""
-SLACK = 2**24
-"""Growth of the process that is not counted: imports and small tables."""
+from attngeom.limits.memory import UNCOUNTED_BYTES
+from attngeom.limits.seconds import ELIMINATION_RATE
+
 STATM = Path("/proc/self/statm")
 
 
@@ -66,14 +65,14 @@ class Limits:
     def require(self, operations: float, size: float) -> None:
         """Raise :class:`OverBudget` if a step with so many multiplications and bytes would pass a limit."""
         if self.seconds is not None:
-            passed, needed = time.monotonic() - self.started, operations / OPERATIONS_PER_SECOND
+            passed, needed = time.monotonic() - self.started, operations / ELIMINATION_RATE
             if passed > self.seconds:
                 raise OverBudget(f"the {self.seconds:g} s that were given are over")
             if passed + needed > self.seconds:
                 raise OverBudget(f"of {self.seconds:g} s too few are left for a step of about {needed:.1f} s")
         if not size:
             return
-        grown = max(0, resident_bytes() - self.resident - SLACK)
+        grown = max(0, resident_bytes() - self.resident - UNCOUNTED_BYTES)
         allowed = machine_bytes() if self.megabytes is None else self.megabytes * 2**20
         if grown + size > allowed:
             needs = f"{(grown + size) / 2**20:,.1f} MB"

@@ -15,8 +15,7 @@ from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.partitions import Weight, dominant, dominant_weights
-
-CODE_LIMIT = 2**63
+from attngeom.limits.memory import MONOMIAL_CODE
 
 
 def encode_monomials(factors: Array, base: int) -> Array:
@@ -26,7 +25,7 @@ def encode_monomials(factors: Array, base: int) -> Array:
     [1, 4]
     """
     degree = factors.shape[1]
-    if base**degree >= CODE_LIMIT:
+    if base**degree >= MONOMIAL_CODE:
         if base > 255:
             raise SizeError(
                 f"degree {degree} in {base} variables given; at most 255 variables or {base}^degree < 2^63 is required"

@@ -10,10 +10,9 @@ from typing import Any
 
 from attngeom.exact.modular import Pivots
 from attngeom.exact.partitions import Partition, Weight, module_dimension, strip
+from attngeom.limits.shown import INTEGER_BITS, SHAPE_ROWS
 from attngeom.results import Standing
 
-LONG_SHAPE = 8
-MAX_BITS = 12_000
 GROUP_NAMES = {1: ("lambda",), 2: ("lambda", "mu"), 3: ("rho", "lambda", "mu")}
 
 
@@ -180,7 +179,7 @@ def format_shape(shape: Partition) -> str:
     >>> format_shape((2, 2, 2)), format_shape((10, 9, 5)), format_shape((12, *(1,) * 10))
     ('222', '(10, 9, 5)', '(12, 1^10)')
     """
-    if len(shape) <= LONG_SHAPE:
+    if len(shape) <= SHAPE_ROWS:
         return "".join(map(str, shape)) if max(shape, default=0) < 10 else str(shape)
     runs = ((value, sum(1 for _ in run)) for value, run in groupby(shape))
     return f"({', '.join(str(value) if count == 1 else f'{value}^{count}' for value, count in runs)})"
@@ -192,7 +191,7 @@ def json_integer(n: int) -> int | str:
     >>> json_integer(45), json_integer(2**20000)
     (45, 'about 10^6020')
     """
-    return n if n.bit_length() <= MAX_BITS else f"about 10^{int((n.bit_length() - 1) * log10(2))}"
+    return n if n.bit_length() <= INTEGER_BITS else f"about 10^{int((n.bit_length() - 1) * log10(2))}"
 
 
 def name_shapes(shapes: tuple[Partition, ...]) -> dict[str, list[int]]:

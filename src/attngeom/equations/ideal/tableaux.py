@@ -20,11 +20,8 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.multisets import pairs
 from attngeom.exact.partitions import Partition, column_lengths, pad
-
-SLOW = 50
-"""Multiplications of an elimination in the time of one step of an expansion by minors."""
-MAX_TAILS = 10**4
-"""Parts of tableaux that are kept from one weight to the next."""
+from attngeom.limits.memory import TABLEAU_TAILS
+from attngeom.limits.seconds import EXPANSION_STEP
 
 
 @cache
@@ -82,7 +79,7 @@ class TableauBasis:
     def tableaux(self, shape: Partition, weight: Partition) -> Array:
         """The tableaux of the shape and the weight: one row for each, of the numbers of its columns."""
         # Tails serve many weights; they are dropped before they fill the memory.
-        if len(self._tails) > MAX_TAILS:
+        if len(self._tails) > TABLEAU_TAILS:
             self._tails.clear()
         rest = np.array(pad(weight, self.d), dtype=np.int64)
         lengths = column_lengths(shape)
@@ -205,7 +202,7 @@ def _larger_minors(
     values, slopes = smaller
     length = columns.shape[1]
     entries = len(points) * len(columns)
-    check(operations=SLOW * length * entries, size=8 * 8 * entries)
+    check(operations=EXPANSION_STEP * length * entries, size=8 * 8 * entries)
     total = np.zeros((len(points), len(columns)), dtype=np.int64)
     slope = np.zeros_like(total)
     for i, face in enumerate(faces):

@@ -21,9 +21,7 @@ from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import rank_mod_p, rref_mod_p
 from attngeom.exact.partitions import Weight
 from attngeom.exact.primes import WORD_PRIME
-
-SPARE_POINTS = 8
-"""Evaluation points beyond the rank; they make an accidental drop of the rank less likely still."""
+from attngeom.limits.trials import SPARE_WEIGHT_POINTS
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,13 @@ class WeightEngine:
         space = self.table.space(degree, weight)
         size = len(space)
         check(operations=size**3, size=6 * 8 * size**2)
-        count = min(size, max(48, size // 4)) + SPARE_POINTS
+        count = min(size, max(48, size // 4)) + SPARE_WEIGHT_POINTS
         while True:
             values = evaluate_monomials(space.factors, self.points(count), self.prime)
             echelon = rref_mod_p(values, self.prime)
-            if echelon.rank == size or echelon.rank + SPARE_POINTS <= count:
+            if echelon.rank == size or echelon.rank + SPARE_WEIGHT_POINTS <= count:
                 break
-            count = min(2 * count, size + SPARE_POINTS)
+            count = min(2 * count, size + SPARE_WEIGHT_POINTS)
         return Kernel(echelon.rank, echelon.free, GF(self.prime).kernel(echelon))
 
     def products(self, degree: int, weight: Weight) -> list[tuple[Array, Array]]:
@@ -126,7 +124,7 @@ class WeightEngine:
     def _throw(self, products: list[tuple[Array, Array]], size: int) -> Array:
         """Random sums of the products: each is used once, in a random row with a random coefficient."""
         rng = np.random.default_rng([self.seed, size])
-        buckets = np.zeros((size + SPARE_POINTS, size), dtype=np.int64)
+        buckets = np.zeros((size + SPARE_WEIGHT_POINTS, size), dtype=np.int64)
         for columns, values in products:
             for start in range(0, len(values), len(buckets)):
                 part = values[start : start + len(buckets)]

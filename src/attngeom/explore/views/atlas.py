@@ -18,15 +18,11 @@ from attngeom.explore.controls import Control, State
 from attngeom.explore.pages import plain
 from attngeom.explore.shelf import ShelfItem, named, quoted
 from attngeom.explore.view import Download, Facts, json_file
+from attngeom.limits.memory import PAGE_FACTS
+from attngeom.limits.shown import CELL_CHARACTERS, PAGE_ROWS, PIVOT_SIDE, PLOT_POINTS
 from attngeom.results import STANDINGS
 from attngeom.verification import verify
 
-MAX_FACTS = 20000
-"""Facts of a store that the page reads; the commands read any number."""
-PAGE = 50
-MAX_PIVOT = 40
-MAX_POINTS = 2000
-LONGEST = 300
 Selected = list[tuple[Fact, Row]]
 EXAMPLE = """
 [[dimension]]
@@ -46,8 +42,8 @@ def facts_of(file: ShelfItem | None) -> tuple[Fact, ...]:
         tasks = parse_sweep(EXAMPLE).tasks()
         return tuple(Fact(task, get_question(task.question).run(task), 0.0) for task in tasks)
     with FactStore(file.path, read_only=True) as store:
-        if store.count() > MAX_FACTS:
-            raise SizeError(f"{store.count():,} facts; the page reads {MAX_FACTS:,}: use attngeom atlas show --where")
+        if store.count() > PAGE_FACTS:
+            raise SizeError(f"{store.count():,} facts; the page reads {PAGE_FACTS:,}: use attngeom atlas show --where")
         return tuple(store.facts())
 
 
@@ -76,8 +72,8 @@ def pivot(rows: Sequence[Row], down: str, across: str, value: str) -> tuple[list
         if text not in cells.setdefault(place, []):
             cells[place].append(text)
     lines, columns = (sorted({place[k] for place in cells}, key=lambda text: (len(text), text)) for k in (0, 1))
-    if max(len(lines), len(columns)) > MAX_PIVOT:
-        raise SizeError(f"a table of {len(lines):,} × {len(columns):,} asked for; at most {MAX_PIVOT}: filter more")
+    if max(len(lines), len(columns)) > PIVOT_SIDE:
+        raise SizeError(f"a table of {len(lines):,} × {len(columns):,} asked for; at most {PIVOT_SIDE}: filter more")
     body = [[line, *(", ".join(cells.get((line, column), [])) for column in columns)] for line in lines]
     return [f"{value} by {down} \\ {across}", *columns], body
 
@@ -88,9 +84,9 @@ def points_of(found: Selected, x: str, y: str) -> list[tuple[float, float, str, 
     for fact, row in found:
         if all(isinstance(row.get(name), (int, float)) and not isinstance(row.get(name), bool) for name in (x, y)):
             words = f"{short_name(fact.task.architecture)}: {_answer(fact)}"
-            points.append((float(row[x]), float(row[y]), fact.result.evidence[:60], words[:LONGEST]))
-    if len(points) > MAX_POINTS:
-        raise SizeError(f"{len(points):,} points asked for; at most {MAX_POINTS:,} are drawn: filter more")
+            points.append((float(row[x]), float(row[y]), fact.result.evidence[:60], words[:CELL_CHARACTERS]))
+    if len(points) > PLOT_POINTS:
+        raise SizeError(f"{len(points):,} points asked for; at most {PLOT_POINTS:,} are drawn: filter more")
     return points
 
 
@@ -98,17 +94,17 @@ def held_by(fact: Fact) -> dict[str, Any]:
     """Everything that the store holds of a fact, and what becomes of its certificate."""
     record = fact.to_json()
     certificate = record.pop("certificate")
-    held = {key.replace("_", " "): plain(value)[: 4 * LONGEST] for key, value in record.items()}
+    held = {key.replace("_", " "): plain(value)[: 4 * CELL_CHARACTERS] for key, value in record.items()}
     if certificate is None:
         return {**held, "certificate": "none is stored"}
     verdict = verify(certificate)
     words = {True: "it proves its claim", False: "it proves nothing", None: "its recheck is beyond the budget"}
-    return {**held, "certificate": f"rechecked: {words[verdict.valid]} ({verdict.reason[:LONGEST]})"}
+    return {**held, "certificate": f"rechecked: {words[verdict.valid]} ({verdict.reason[:CELL_CHARACTERS]})"}
 
 
 def _answer(fact: Fact) -> str:
     short = fact.task.question in ("dimension", "ideal")
-    return (summarize_answer(fact) if short else plain(fact.result.answer))[:LONGEST]
+    return (summarize_answer(fact) if short else plain(fact.result.answer))[:CELL_CHARACTERS]
 
 
 def opened(state: State) -> Fact | None:
@@ -124,7 +120,7 @@ def show(state: State) -> Facts:
     found = chosen(state)
     rows = [row for _, row in found]
     columns = columns_of(rows)
-    fact, first = opened(state), PAGE * (state["page"] - 1)
+    fact, first = opened(state), PAGE_ROWS * (state["page"] - 1)
     by, axes = (
         [_known(state[part], columns) for part in parts] if any(state[part] for part in parts) else []
         for parts in (("down", "across", "value"), ("x", "y"))
@@ -132,8 +128,8 @@ def show(state: State) -> Facts:
     if state["file"] is None and not axes:
         axes = ["num_parameters", "dimension"]
     page = [
-        (each, short_name(each.task.architecture), plain(each.task.parameters)[:LONGEST], _answer(each))
-        for each, _ in found[first : first + PAGE]
+        (each, short_name(each.task.architecture), plain(each.task.parameters)[:CELL_CHARACTERS], _answer(each))
+        for each, _ in found[first : first + PAGE_ROWS]
     ]
     return {
         "is_example": state["file"] is None,

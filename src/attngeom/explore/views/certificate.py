@@ -11,13 +11,12 @@ from attngeom.explore.pages import math, plain
 from attngeom.explore.shelf import ShelfItem, named, quoted
 from attngeom.explore.view import Facts, Progress
 from attngeom.files import parse_json, read_bytes
+from attngeom.limits.recheck import CERTIFICATE_BYTES
+from attngeom.limits.shown import CELL_CHARACTERS
+from attngeom.limits.work import PAGE_CERTIFICATE_BYTES, PAGE_CERTIFICATE_DIMENSION
 from attngeom.verification import Certificate, Verdict, verify
-from attngeom.verification.budget import MAX_BYTES
 from attngeom.verification.dispatch import READERS
 
-INSTANT_BYTES = 2**17
-INSTANT_DIMENSION = 100
-LONGEST = 300
 VERDICTS = {
     True: ("It proves its claim", "valid"),
     False: ("It proves nothing", "invalid"),
@@ -45,7 +44,7 @@ def recheck(file: ShelfItem, verdict: Verdict) -> tuple[list[RecheckStep], Certi
         title = following
 
     try:
-        content = read_bytes(file.path, MAX_BYTES)
+        content = read_bytes(file.path, CERTIFICATE_BYTES)
         passed(f"{len(content):,} bytes", "parse it strictly")
         record = parse_json(content, file.name)
         passed("strict JSON: no key twice, finite numbers, valid Unicode", "check format, version and digest")
@@ -64,14 +63,14 @@ def recheck(file: ShelfItem, verdict: Verdict) -> tuple[list[RecheckStep], Certi
 
 def is_instant(file: ShelfItem) -> bool:
     """Whether the recheck takes no longer than a page may wait; what cannot be read is refused at once."""
-    if file.size > INSTANT_BYTES:
+    if file.size > PAGE_CERTIFICATE_BYTES:
         return False
     try:
         record = Certificate.from_json(parse_json(read_bytes(file.path), file.name))
     except AttnGeomError:
         return True
     size = record.claim.get("dimension", 0)
-    is_small = isinstance(size, int) and size <= INSTANT_DIMENSION
+    is_small = isinstance(size, int) and size <= PAGE_CERTIFICATE_DIMENSION
     return is_small or record.claim.get("kind") == "layer" or "theorem" in record.witness
 
 
@@ -86,7 +85,8 @@ def run(state: State, progress: Progress) -> Facts:
     verdict = verify(state["file"].path)
     steps, certificate = recheck(state["file"], verdict)
     rows = [
-        (number, step.title, MARKS[step.passed], math(step.found[:LONGEST])) for number, step in enumerate(steps, 1)
+        (number, step.title, MARKS[step.passed], math(step.found[:CELL_CHARACTERS]))
+        for number, step in enumerate(steps, 1)
     ]
     parts = () if certificate is None else ("claim", "witness", "provenance")
     held = {part: _brief(getattr(certificate, part)) for part in parts}

@@ -18,6 +18,8 @@ from attngeom.explore.view import Facts, Progress
 from attngeom.inspection.geometry import ANSWERS, inspect
 from attngeom.interop.weights import read_weights
 from attngeom.learning import learning_coefficient
+from attngeom.limits.shown import DRAWN_WIDTH, PAGE_HEADS
+from attngeom.limits.work import PAGE_CHECKPOINT_BYTES, PAGE_CHECKPOINT_PARAMETERS
 from attngeom.models import compare as compare_models
 from attngeom.models import lineage, open_model
 from attngeom.models.inspection import inspect_model
@@ -25,10 +27,6 @@ from attngeom.models.layer_comparison import LayerComparison
 from attngeom.network import Symmetry, Weights
 from attngeom.network.weights import Head
 
-INSTANT_BYTES = 2**18
-INSTANT_PARAMETERS = 300
-MAX_DRAWN = 8
-MAX_LISTED = 60
 VERDICTS = {
     True: ("The same function", "same"),
     False: ("Different functions", "different"),
@@ -40,8 +38,8 @@ TENSORS = ("layer", "tensor", "head or unit", "difference")
 
 
 def _is_instant(item: ShelfItem) -> bool:
-    is_small = not item.is_folder and item.size <= INSTANT_BYTES
-    return is_small and read_weights(item.path).architecture.num_parameters <= INSTANT_PARAMETERS
+    is_small = not item.is_folder and item.size <= PAGE_CHECKPOINT_BYTES
+    return is_small and read_weights(item.path).architecture.num_parameters <= PAGE_CHECKPOINT_PARAMETERS
 
 
 def weights_facts(weights: Weights, measure: str) -> Facts:
@@ -51,7 +49,7 @@ def weights_facts(weights: Weights, measure: str) -> Facts:
         "maps": {MEASURES[measure]: map_of_heads(heads, measure)},
         "cards": {"Where it lies": inspect(weights), "Learning coefficient": learning_coefficient(weights)},
         "about": plain(weights.architecture.to_json()),
-        "tables": [("Every head", HEADS, [fact.row for fact in heads[:MAX_LISTED]])],
+        "tables": [("Every head", HEADS, [fact.row for fact in heads[:PAGE_HEADS]])],
     }
 
 
@@ -59,7 +57,7 @@ def model_facts(folder: str, progress: Progress) -> Facts:
     """The heads, the redundancy, the remarks and the unread tensors of a transformer."""
     found = inspect_model(open_model(folder), progress)
     heads = facts_of_model(found.heads)
-    unread = [(name[:120], reason[:120]) for name, reason in list(found.unread.items())[:MAX_LISTED]]
+    unread = [(name[:120], reason[:120]) for name, reason in list(found.unread.items())[:PAGE_HEADS]]
     return {
         "maps": {MEASURES[measure]: map_of_heads(heads, measure) for measure in MEASURES if measure != "lambda"},
         "cards": {"The model": found},
@@ -98,7 +96,7 @@ def _elements(symmetry: Symmetry) -> list[tuple[str, Any]]:
         places = [(name, getattr(factor, name, None)) for name in ("layer", "head")]
         title = factor.name + "".join(f", {name} {place}" for name, place in places if place is not None)
         shown.append((title, np.atleast_2d(np.asarray(element))))
-    return [each for each in shown if max(each[1].shape) <= MAX_DRAWN][:MAX_LISTED]
+    return [each for each in shown if max(each[1].shape) <= DRAWN_WIDTH][:PAGE_HEADS]
 
 
 def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
@@ -106,17 +104,17 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     found = compare_models(open_model(one), open_model(other), progress=progress)
     ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in found.layers if layer.heads]
     wrong = [(layer.layer, *each) for layer in found.layers for each in (*layer.wrong, *layer.suspects)]
-    tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:MAX_LISTED]]
+    tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
     return {
         **({} if found.same_function else lineage_facts(one, other)),
         "compared": found,
         "verdict": VERDICTS[found.same_function],
-        "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:MAX_LISTED]],
+        "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:PAGE_HEADS]],
         "unit": "1: as large as rounding explains",
         "elements": [],
         "tables": [
-            ("Layers", LAYERS, [_layer_row(layer) for layer in found.layers[:MAX_LISTED]]),
+            ("Layers", LAYERS, [_layer_row(layer) for layer in found.layers[:PAGE_HEADS]]),
             ("Tensors that rounding does not explain", TENSORS, tensors),
             ("Configurations that differ", ("key", "first", "second"), differing),
         ],
@@ -128,7 +126,7 @@ def lineage_facts(one: str, other: str) -> Facts:
     descent = lineage(open_model(other), [open_model(one)])
     table = descent.parents[0].table
     cells = [] if table is None else [[(max(0.0, x), f"{x:.2f}") for x in row] for row in table.tolist()]
-    is_drawn = cells and max(len(cells), len(cells[0])) <= MAX_LISTED
+    is_drawn = cells and max(len(cells), len(cells[0])) <= PAGE_HEADS
     return {"likeness": cells if is_drawn else [], "cards": {"Was the second made from the first?": descent}}
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from attngeom.dimensions.answer import LOSSES, Dimension, dimension, stated_dimension
-from attngeom.dimensions.lower.search import INSTANT, REQUESTS
+from attngeom.dimensions.lower.search import REQUESTS
 from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import Control, State, parse_integers, write_options
 from attngeom.explore.pages import math
 from attngeom.explore.view import Download, Facts, Progress, json_file
+from attngeom.limits.sizes import PAGE_LAYERS, PAGE_WIDTH
+from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY, PAGE_DIMENSION, PAGE_DIMENSION_PARAMETERS
 from attngeom.models.counts.parts import PartName
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
 from attngeom.network import Architecture, default_attention
 from attngeom.network.attention import RULES
 
-MAX_WIDTH = 65536
-MAX_LAYERS = 256
-INSTANT_PARAMETERS = 3000
-"""Networks beyond this are not computed while the page waits, be their dimension as small as it may."""
-MAX_PROVEN = 20000
-"""Dimensions beyond this are not computed from the page; theorems answer at every size."""
 SET = "of the set of functions"
 PARTS: dict[PartName, str] = {
     "query_key": "query-key",
@@ -35,11 +31,11 @@ PARTS: dict[PartName, str] = {
 
 def architecture_of(state: State) -> Architecture:
     """The architecture that the controls describe."""
-    widths = parse_integers(state["widths"], "widths", MAX_LAYERS + 1)
-    if max(widths) > MAX_WIDTH:
-        raise SizeError(f"widths: {max(widths):,} given; at most {MAX_WIDTH:,} is shown here")
+    widths = parse_integers(state["widths"], "widths", PAGE_LAYERS + 1)
+    if max(widths) > PAGE_WIDTH:
+        raise SizeError(f"widths: {max(widths):,} given; at most {PAGE_WIDTH:,} is shown here")
     heads, given = state["heads"], state["attention"]
-    attention = parse_integers(given, "attention widths", MAX_LAYERS) if given else default_attention(widths, heads)
+    attention = parse_integers(given, "attention widths", PAGE_LAYERS) if given else default_attention(widths, heads)
     value = parse_integers(state["value_width"], "value width", 1)[0] if state["value_width"] else None
     sizes = attention[0] if len(attention) == 1 else attention
     flags = state["residual"], state["causal"]
@@ -59,7 +55,7 @@ def answer_of(state: State) -> Dimension:
     """The answer at once: computed where it takes an instant, else by theorem, formula or count."""
     architecture, seed = architecture_of(state), state["seed"]
     stated = stated_dimension(architecture, seed=seed)
-    small = stated.upper.value <= INSTANT and architecture.num_parameters <= INSTANT_PARAMETERS
+    small = stated.upper.value <= DIMENSION_PROVEN_ANYWAY and architecture.num_parameters <= PAGE_DIMENSION_PARAMETERS
     return dimension(architecture, seed=seed) if small else stated
 
 
@@ -75,7 +71,7 @@ def show(state: State) -> Facts:
             "terms": [(PARTS[term.part], f"{term.count:,}", math(term.group), term.lemma) for term in found.terms],
         }
     answer = answer_of(state)
-    beyond = MAX_PROVEN if answer.upper.value > MAX_PROVEN else None
+    beyond = PAGE_DIMENSION if answer.upper.value > PAGE_DIMENSION else None
     return {"answer": answer, "parts": split(answer), "is_proof": False, "beyond": beyond}
 
 
@@ -83,8 +79,8 @@ def prove(state: State, progress: Progress) -> Facts:
     """Bounds that are computed, with their evidence."""
     architecture = architecture_of(state)
     stated = stated_dimension(architecture)
-    if stated.upper.value > MAX_PROVEN and stated.standing != "theorem":
-        raise SizeError(f"a dimension of up to {stated.upper.value:,}; at most {MAX_PROVEN:,} are computed here")
+    if stated.upper.value > PAGE_DIMENSION and stated.standing != "theorem":
+        raise SizeError(f"a dimension of up to {stated.upper.value:,}; at most {PAGE_DIMENSION:,} are computed here")
     answer = dimension(architecture, prove=True, method=state["method"], seed=state["seed"], progress=progress)
     return {"answer": answer, "parts": split(answer), "is_proof": True}
 

@@ -21,15 +21,10 @@ from attngeom.explore.view import Download, Facts, Progress
 from attngeom.interop.weights import read_weights
 from attngeom.layer.coefficients import Coefficients, coefficients
 from attngeom.layer.files import read_coefficients
+from attngeom.limits.shown import EXPANDED_DEGREE, EXPORTED_MEMBERS, MEMBER_WIDTH
+from attngeom.limits.sizes import PAGE_BYTES, PAGE_VARIETY
+from attngeom.limits.work import PAGE_IDEAL_WIDTH
 
-MAX_SIZE = 6
-"""The largest d and a of the page; the command has no such bound."""
-EXPANDED_D, EXPANDED_DEGREE = 3, 4
-"""Members are written out up to this width, or up to this degree: others can have millions of terms."""
-MAX_BYTES = 2**20
-EXPORTED = 200
-"""Members of a family in a downloaded file; the command writes all."""
-MAX_IDEAL_D = 3
 FIRST = "sylvester-resultant"
 """The family that is shown where none is named: the quartics of [I] Theorem 40."""
 
@@ -45,9 +40,9 @@ def variety_of(state: State) -> Variety:
 
 def _sizes(file: ShelfItem, a: int) -> Variety:
     found = _read(file)
-    if found.t != 2 or found.d > MAX_SIZE:
+    if found.t != 2 or found.d > PAGE_VARIETY:
         size = f"d = {found.d}, t = {found.t}"
-        raise InputError(f"{file.name[:60]}: {size}; two tokens of at most {MAX_SIZE} rows are shown here")
+        raise InputError(f"{file.name[:60]}: {size}; two tokens of at most {PAGE_VARIETY} rows are shown here")
     return Variety(found.d, min(a, found.d), 2, found.d_out)
 
 
@@ -63,8 +58,8 @@ def chosen(state: State) -> Family:
 
 @lru_cache(maxsize=8)
 def _read(file: ShelfItem) -> Coefficients:
-    if file.size > MAX_BYTES:
-        raise SizeError(f"{file.name[:60]}: {file.size:,} bytes; layers of at most {MAX_BYTES:,} are read here")
+    if file.size > PAGE_BYTES:
+        raise SizeError(f"{file.name[:60]}: {file.size:,} bytes; layers of at most {PAGE_BYTES:,} are read here")
     try:
         return read_coefficients(file.path)
     except FormatError:
@@ -93,7 +88,7 @@ def show(state: State) -> Facts:
     """The families, a member of one with its value, and all minimal generators by the theorem for every d and a."""
     variety, current, index = variety_of(state), chosen(state), state["index"]
     member = current[index]
-    is_short = current.variety.d <= EXPANDED_D or current.degree <= EXPANDED_DEGREE
+    is_short = current.variety.d <= MEMBER_WIDTH or current.degree <= EXPANDED_DEGREE
     return {
         "families": families(variety),
         "current": current,
@@ -102,7 +97,7 @@ def show(state: State) -> Facts:
         "formula": show_polynomial(member.polynomial()) if is_short else None,
         "where": POINTS[state["point"]],
         "value": value_at(state)[:200],
-        "exported": min(EXPORTED, current.count),
+        "exported": min(EXPORTED_MEMBERS, current.count),
         "forms": FORMATS,
         "ideal": complete(variety.d, variety.a, variety.d),
     }
@@ -111,9 +106,9 @@ def show(state: State) -> Facts:
 def _exporter(form: str) -> Callable[[State], Download]:
     def download(state: State) -> Download:
         current = chosen(state)
-        if current.variety.d > EXPANDED_D and current.degree > EXPANDED_DEGREE:
+        if current.variety.d > MEMBER_WIDTH and current.degree > EXPANDED_DEGREE:
             raise SizeError("members of this size are too long for the page; use attngeom invariants --out")
-        lines = islice(export([current], form, min(EXPORTED, current.count)), 10**5)
+        lines = islice(export([current], form, min(EXPORTED_MEMBERS, current.count)), 10**5)
         suffix = {"latex": "tex", "sympy": "py", "singular": "sing", "text": "txt"}.get(form, form)
         return f"{current.name}.{suffix}", "".join(f"{line}\n" for line in lines).encode()
 
@@ -123,8 +118,10 @@ def _exporter(form: str) -> Callable[[State], Download]:
 def ideal(state: State, progress: Progress) -> Facts:
     """The ideal computed degree by degree, beside the theorem."""
     variety = variety_of(state)
-    if variety.d > MAX_IDEAL_D:
-        raise SizeError(f"d = {variety.d} given; the page computes up to d = {MAX_IDEAL_D}: use attngeom implicitize")
+    if variety.d > PAGE_IDEAL_WIDTH:
+        raise SizeError(
+            f"d = {variety.d} given; the page computes up to d = {PAGE_IDEAL_WIDTH}: use attngeom implicitize"
+        )
     found = implicitize(
         Variety(variety.d, variety.a),
         state["max_degree"],
@@ -152,8 +149,8 @@ RANDOM = "point=layer cubic"
 OPENED: Any = {"kinds": ("coefficients", "weights"), "sets": {"point": "file"}, "check": lambda item: _sizes(item, 1)}
 POINTS = {"layer": "a random layer", "cubic": "a random cubic map", "file": "the layer of a file"}
 CONTROLS = (
-    Control("d", "d", "number", "3", only=RANDOM, low=1, high=MAX_SIZE),
-    Control("a", "a", "number", "2", "bound on rank A", low=1, high=MAX_SIZE),
+    Control("d", "d", "number", "3", only=RANDOM, low=1, high=PAGE_VARIETY),
+    Control("a", "a", "number", "2", "bound on rank A", low=1, high=PAGE_VARIETY),
     Control("d_out", "Output rows", "number", "1", only=RANDOM, low=1, high=3),
     Control("family", "Family", hint=f"none: {FIRST}; or click on one", longest=60),
     Control("index", "Member", "number", "0", high=10**18),

@@ -16,11 +16,12 @@ from attngeom.explore.pages import subscript
 from attngeom.explore.shelf import ShelfItem
 from attngeom.explore.view import Facts, json_file, setting
 from attngeom.interop.weights import read_weights, weights_to_json
+from attngeom.limits.shown import DRAWN_WIDTH, FIBER_PARAMETERS
+from attngeom.limits.sizes import PAGE_BYTES
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.symmetry.linear import Between, QueryKey, Scale
 
-MAX_PARAMETERS, MAX_BYTES, MAX_WIDTH = 300, 2**20, 8
 STARTS = {
     "layer": Architecture((3, 2), 2, tokens=2),
     "deep": Architecture((2, 2, 2), 2, tokens=2),
@@ -73,14 +74,18 @@ def _start(network: str, seed: int, file: ShelfItem | None) -> Weights:
         return Weights.from_vector(architecture, QQ.convert([Fraction(int(x), 2) for x in halves]), QQ)
     if file is None:
         raise InputError("no file is open; drop a weights file (.json or .safetensors), or choose a network")
-    if file.size > MAX_BYTES:
-        raise SizeError(f"{file.name[:60]}: {file.size:,} bytes; networks of at most {MAX_BYTES:,} are walked here")
+    if file.size > PAGE_BYTES:
+        raise SizeError(f"{file.name[:60]}: {file.size:,} bytes; networks of at most {PAGE_BYTES:,} are walked here")
     weights = read_weights(file.path)
     architecture = weights.architecture
-    if architecture.num_layers > 2 or max(architecture.widths) > MAX_WIDTH:
-        raise SizeError(f"{file.name}: at most two layers of width {MAX_WIDTH} are walked here; use attngeom teleport")
-    if architecture.num_parameters > MAX_PARAMETERS:
-        raise SizeError(f"{file.name}: {architecture.num_parameters:,} parameters; at most {MAX_PARAMETERS} are drawn")
+    if architecture.num_layers > 2 or max(architecture.widths) > DRAWN_WIDTH:
+        raise SizeError(
+            f"{file.name}: at most two layers of width {DRAWN_WIDTH} are walked here; use attngeom teleport"
+        )
+    if architecture.num_parameters > FIBER_PARAMETERS:
+        raise SizeError(
+            f"{file.name}: {architecture.num_parameters:,} parameters; at most {FIBER_PARAMETERS} are drawn"
+        )
     return weights.to(QQ)
 
 

@@ -22,13 +22,11 @@ from attngeom.explore.shelf import ShelfItem, named, quoted
 from attngeom.explore.view import Download, Facts, json_file, setting
 from attngeom.layer.coefficients import Coefficients, expand_matrices
 from attngeom.layer.files import coefficients_to_json, read_coefficients
+from attngeom.limits.shown import MATRIX_WIDTH
+from attngeom.limits.sizes import PAGE_BYTES, PAGE_LAYER
+from attngeom.limits.work import PAGE_LAYER_COEFFICIENTS
 from attngeom.verification import verify
 
-MAX_D = 4
-INSTANT_ENTRIES = 3000
-"""Coefficients up to this number are decided while the page waits; more in a process of their own."""
-INSTANT_BYTES = 2**20
-MAX_SHOWN = 6
 VERDICTS = {
     "realizable": "Yes: a layer computes this",
     "closure_only": "Only with complex weights: in the Zariski closure, not a layer",
@@ -90,7 +88,7 @@ def _values(coefficients: Coefficients, broken: Broken | None) -> list[list[list
     Those that the violated equation reads are marked.
     """
     d = coefficients.d
-    if coefficients.t < 2 or d > MAX_SHOWN:
+    if coefficients.t < 2 or d > MATRIX_WIDTH:
         return []
     marked = {entry.key for entry in broken.entries} if broken else set()
 
@@ -102,7 +100,7 @@ def _values(coefficients: Coefficients, broken: Broken | None) -> list[list[list
         monomial = f"x{subscript(k)}²" if k == l else f"x{subscript(k)}x{subscript(l)}"
         return [monomial, *(cell(i, s, k, l, m) for m in range(d))]
 
-    rows = range(min(coefficients.d_out, MAX_SHOWN))
+    rows = range(min(coefficients.d_out, MATRIX_WIDTH))
     return [[line(i, s, k, l) for s, (k, l) in enumerate(pairs(d))] for i in rows]
 
 
@@ -111,7 +109,7 @@ def _weights(result: Certification) -> list[dict[str, Any]]:
     shown = []
     for point in result.points:
         is_drawn = point.domain.written in ("Q", "RR")
-        large = max(*point.A.shape, *point.V.shape) > MAX_SHOWN
+        large = max(*point.A.shape, *point.V.shape) > MATRIX_WIDTH
         maps = [("A", point.A), ("V", point.V)]
         texts = {name: digits.matrix([_number(point.domain.format(x)) for x in row] for row in m) for name, m in maps}
         over = {"Q": "ℚ", "RR": "ℝ, in floats"}.get(point.domain.written, point.domain.written)
@@ -128,7 +126,7 @@ def _number(value: Any) -> str:
 def decided(state: State) -> Facts:
     """Verdict, weights or violated equation, distance, certificate."""
     result = decide(state)
-    given, is_small = result.coefficients, result.coefficients.size <= INSTANT_ENTRIES
+    given, is_small = result.coefficients, result.coefficients.size <= PAGE_LAYER_COEFFICIENTS
     broken = None if result.violated is None else expand(result.violated, given)
     is_far = result.is_exact and result.verdict != "realizable" and is_small
     return {
@@ -148,7 +146,7 @@ def decided(state: State) -> Facts:
 def show(state: State) -> Facts:
     """The decision at once where it is small; else the button that starts it."""
     file = state["file"] if state["source"] == "file" else None
-    if (file is None or file.size <= INSTANT_BYTES) and given(state).size <= INSTANT_ENTRIES:
+    if (file is None or file.size <= PAGE_BYTES) and given(state).size <= PAGE_LAYER_COEFFICIENTS:
         return decided(state)
     return {"result": None}
 
@@ -164,7 +162,7 @@ def draw(state: State) -> dict[str, str]:
 
 def certificate(state: State) -> Download:
     """The certificate, rechecked before it is handed out."""
-    if given(state).size > INSTANT_ENTRIES:
+    if given(state).size > PAGE_LAYER_COEFFICIENTS:
         raise SizeError("too many coefficients for a certificate at once; use attngeom certify --out")
     found = decide(state).certificate
     if found is None:
@@ -192,7 +190,7 @@ HINT = "rows: x₀², x₀x₁, x₁², … of the context token; columns: rows 
 CONTROLS = (
     Control("source", "Coefficients", "choice", "table", options=SOURCES),
     Control("file", "File of coefficients", "file", "", "", "source=file", kinds=("coefficients",), sets=IN_FILE),
-    Control("d", "d", "number", "2", only=TABLE, low=1, high=MAX_D),
+    Control("d", "d", "number", "2", only=TABLE, low=1, high=PAGE_LAYER),
     Control("d_out", "Output rows", "number", "1", only=TABLE, low=1, high=3),
     Control("table", "Table", "area", EXAMPLES["no layer"], HINT, TABLE, 20000),
     Control("attention", "Bound on rank A", hint="none: any rank", longest=6, option="--attention"),

@@ -19,6 +19,7 @@ from attngeom.files import to_json
 from attngeom.inspection.geometry import layer_stratum
 from attngeom.layer.files import coefficients_to_json
 from attngeom.learning import learning_coefficient
+from attngeom.limits.sizes import PAGE_COORDINATE
 from attngeom.network import Architecture
 from attngeom.network.weights import weights_from_matrices
 from attngeom.papers.figures import SLICE_TEXT, slice_coefficients
@@ -29,7 +30,6 @@ STEPS = 10
 RANGE = range(-STEPS, STEPS + 1)
 REACH = Fraction(23, 20)
 """The largest b."""
-LARGEST = 1000
 SPECIAL = {
     "a smooth point": ("1/2", "1/4", "1/4"),
     "the singular line": ("0", "0", "1/4"),
@@ -45,8 +45,8 @@ def point_of(state: State) -> tuple[Fraction, Fraction, Fraction]:
     for name, rows in found.items():
         if [len(row) for row in rows] != [1]:
             raise InputError(f"{name}: {state[name][:40]!r} given; one number such as 1/2 is required")
-        if abs(rows[0][0]) > LARGEST:
-            raise SizeError(f"{name}: {state[name][:40]} given; at most {LARGEST} is shown here")
+        if abs(rows[0][0]) > PAGE_COORDINATE:
+            raise SizeError(f"{name}: {state[name][:40]} given; at most {PAGE_COORDINATE} is shown here")
     return found["x"][0][0], found["y"][0][0], found["w"][0][0]
 
 

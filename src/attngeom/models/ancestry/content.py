@@ -16,16 +16,13 @@ from functools import cached_property
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.work import SINGLE_PRECISION_WIDTH
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LatentWeights, MLPWeights
 from attngeom.models.model import Model
 from attngeom.models.specification import MLP, Experts
 from attngeom.models.views import ModelView, can_flatten
 
-WIDE = 2048
-"""Streams at least so wide are compared in float32: four digits are left of a cosine, and half the time."""
-MAX_UNITS = 1024
-"""Units of an MLP of the child that are compared, those of largest ‖up‖ ‖down‖: the median hardly needs more."""
 ODD = ("tanh", "sigmoid")
 """Activations φ(−x) = c − φ(x): without a gate the sign of a unit is free."""
 
@@ -154,7 +151,7 @@ def content_of(view: ModelView, layer: int, change: Change | None = None, limit:
     """The content of a layer in the stream R x; of every MLP the ``limit`` largest units."""
     model = view.model
     folded, block = view.layer(layer), model.block(layer)
-    kind = np.float32 if model.spec.width >= WIDE else np.float64
+    kind = np.float32 if model.spec.width >= SINGLE_PRECISION_WIDTH else np.float64
     own = _matrix(change, model.place(layer)[0].name, kind)
     memory = _matrix(change, model.spec.stacks[0].name, kind)
     heads = [_heads(folded.attention, own, own, kind)]

@@ -12,10 +12,12 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.ancestry.content import MAX_UNITS, WIDE, content_of, view_of
+from attngeom.limits.rounding import LAYER_SHARED, LAYERS_ALIKE, REFERENCE_WIDTH, STREAM_DOUBT, UNIT_ALIKE
+from attngeom.limits.work import COMPARED_UNITS, SINGLE_PRECISION_WIDTH
+from attngeom.models.ancestry.content import content_of, view_of
 from attngeom.models.ancestry.reference import Reference, reference
 from attngeom.models.ancestry.shared import SharedPart, shared_layer, shared_outside
-from attngeom.models.ancestry.similarity import ALIKE, LayerLikeness, Sketch, compare_contents
+from attngeom.models.ancestry.similarity import LayerLikeness, Sketch, compare_contents
 from attngeom.models.ancestry.spectra import compare_spectra
 from attngeom.models.ancestry.streams import StreamChange, changes_by_moments, find_change, match_tokens
 from attngeom.models.ancestry.tokens import Vocabulary, read_vocabulary, unused_tokens
@@ -24,15 +26,6 @@ from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.model import Model
 from attngeom.models.views import ModelView
 from attngeom.results import Result, Standing
-
-CLOSE = 0.1
-"""Where two layers of the parent are so near in the sketch, both are compared in full."""
-DOUBT = 0.3
-"""Below this similarity the stream is aligned by second moments as well, and the better of the two counts."""
-NARROW = 64
-"""The least width of a stream in the reference; in narrower ones only similarities from `ALIKE` on decide."""
-SHARED = 0.99
-"""From this similarity on a layer may be shared, and is compared as `compare` does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,13 +189,13 @@ def _compare(
         tokens = match_tokens(words.ids, other_words.ids, parent.spec.vocabulary, child.spec.vocabulary)
     change = find_change(near, far, tokens=tokens)
     aligned = _align(near, far, change, crew, step)
-    if aligned.similarity < DOUBT and change.source == "tokens" and child.spec.width < WIDE:
+    if aligned.similarity < STREAM_DOUBT and change.source == "tokens" and child.spec.width < SINGLE_PRECISION_WIDTH:
         # Tokens may have other names, or layers come from elsewhere: what has no names is asked as well.
         others = (_align(near, far, other, crew, step) for other in changes_by_moments(near, far))
         aligned = max(aligned, *others, key=lambda change: digits.ranking(change.similarity))
     change, matches = aligned.change, aligned.matches
     shared = shared_outside(child, parent)
-    for pair in (pair for pair in matches if pair.similarity >= SHARED):
+    for pair in (pair for pair in matches if pair.similarity >= LAYER_SHARED):
         part = shared_layer(child, pair.layer, parent, pair.matches, change.change)
         shared += [] if part is None else [part]
     kinds, untested = _kinds(parent, words, unused)
@@ -252,7 +245,7 @@ def _median(values: Array) -> float:
 
 def _share(values: Array) -> float:
     """The share of units that are found again."""
-    return float(np.mean(values >= ALIKE)) if len(values) else 0.0
+    return float(np.mean(values >= UNIT_ALIKE)) if len(values) else 0.0
 
 
 def _why_not(child: Model, parent: Model) -> str:
@@ -291,8 +284,8 @@ def _best_layer(
 ) -> tuple[int, LayerLikeness]:
     """The layer of the parent that is most like a layer of the child, compared in full."""
     order = sorted(range(len(row)), key=lambda match: -digits.ranking(float(row[match])))[:2]
-    tried = [match for match in order if row[match] >= row[order[0]] - CLOSE]
-    content = content_of(child, layer, change.change, MAX_UNITS)
+    tried = [match for match in order if row[match] >= row[order[0]] - LAYERS_ALIKE]
+    content = content_of(child, layer, change.change, COMPARED_UNITS)
     likenesses = [(match, compare_contents(content, content_of(parent, match))) for match in sorted(tried)]
     return max(likenesses, key=lambda pair: digits.ranking(pair[1].similarity))
 
@@ -326,9 +319,11 @@ def _judged(child: str, parents: tuple[Parentage, ...], table: Reference, seed: 
     top = max((layer.similarity for layer in best.layers), default=-1.0)
     text = f"{best.path}: similarity {best.similarity:.3f}"
     verdict: bool | None = False
-    if best.similarity > table.largest_independent and best.width < NARROW and best.similarity < ALIKE:
+    if best.similarity > table.largest_independent and best.width < REFERENCE_WIDTH and best.similarity < UNIT_ALIKE:
         verdict = None
-        reason = f"{text}; the reference has streams of width {NARROW} and more, in narrower ones chance makes more"
+        reason = (
+            f"{text}; the reference has streams of width {REFERENCE_WIDTH} and more, in narrower ones chance makes more"
+        )
     elif best.similarity > table.largest_independent:
         verdict = True
         reason = f"{text}, more alike than all {table.pairs} independent pairs of the reference"

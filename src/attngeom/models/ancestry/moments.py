@@ -14,13 +14,9 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import CONTENT_ZERO, GRAM_RIDGE
+from attngeom.limits.trials import MOMENT_STEPS
 from attngeom.models.ancestry.content import Content, Forms
-
-STEPS = 25
-"""Steps of the iteration at most; each is a polar factor."""
-TINY = 1e-150
-RIDGE = 1e-14
-"""What is added to Gram matrices, relative to their traces, so that they have Cholesky factors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +51,21 @@ def layer_moments(content: Content) -> Moments:
         if units.up is not None:
             add("switch", units.switch)
         if not units.is_odd:
-            mean += (sizes * downs / np.maximum(np.linalg.norm(units.switch, axis=1), TINY)) @ units.switch
+            mean += (sizes * downs / np.maximum(np.linalg.norm(units.switch, axis=1), CONTENT_ZERO)) @ units.switch
     return Moments({name: moment / (np.linalg.norm(moment) or 1.0) for name, moment in sums.items()}, mean)
 
 
 def _halves(forms: Forms) -> tuple[Array, Array]:
     """Rows whose Gram matrices are A Aᵀ and AᵀA of every head, of norm 1 each."""
     left, right = forms.left[forms.groups], forms.right
-    sizes = np.maximum(forms.sizes, TINY)[:, None, None]
+    sizes = np.maximum(forms.sizes, CONTENT_ZERO)[:, None, None]
     if forms.each:
         lengths = [np.linalg.norm(side, axis=-1, keepdims=True) for side in (left, right)]
         return left * lengths[1] / sizes, right * lengths[0] / sizes
     roots = []
     for side in (left, right):
         gram = side @ side.transpose(0, 2, 1)
-        ridge = RIDGE * np.trace(gram, axis1=1, axis2=2)[:, None, None] + TINY
+        ridge = GRAM_RIDGE * np.trace(gram, axis1=1, axis2=2)[:, None, None] + CONTENT_ZERO
         roots.append(lapack.cholesky(gram + ridge * np.eye(gram.shape[-1])).transpose(0, 2, 1))
     return roots[1] @ left / sizes, roots[0] @ right / sizes
 
@@ -110,7 +106,7 @@ def match_moments(near: Sequence[Moments], far: Sequence[Moments]) -> Array:
     signs = np.where(lapack.eigh(agreement)[1][:, -1] < 0, -1.0, 1.0)
     change = (bases[0] * signs) @ bases[1].T
     reached = -np.inf
-    for _ in range(STEPS):
+    for _ in range(MOMENT_STEPS):
         gradient = np.sum([s @ change @ t for s, t in pairs], axis=0)
         value = float((gradient * change).sum())
         if value <= reached * (1 + 1e-12):

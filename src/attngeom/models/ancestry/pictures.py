@@ -8,14 +8,12 @@ import numpy as np
 
 from attngeom import digits
 from attngeom.exact.arrays import Array
+from attngeom.limits.shown import LISTED_NAMES, MAP_COLUMNS, MAP_ROWS
 
 if TYPE_CHECKING:
     from attngeom.models.ancestry.lineage import Lineage, Parentage
 
-SHOWN = 5
 SHADES = " ░▒▓█"
-COLUMNS, ROWS = 64, 32
-"""The largest map that is printed; a larger one is drawn by the largest entry of each cell."""
 
 
 def describe(found: Lineage, *, every: bool) -> str:
@@ -46,7 +44,7 @@ def _parent_lines(parent: Parentage, every: bool) -> list[str]:
         f"(medians); stream aligned by {parent.stream}"
     ]
     order = sorted(parent.layers, key=lambda layer: digits.ranking(layer.similarity))
-    shown = order if every else order[:SHOWN]
+    shown = order if every else order[:LISTED_NAMES]
     for layer in shown:
         lines.append(
             f"  layer {layer.layer} is most like layer {layer.matches}: {layer.similarity:.3f} "
@@ -66,7 +64,7 @@ def _parent_lines(parent: Parentage, every: bool) -> list[str]:
 
 def _shared_lines(parent: Parentage, every: bool) -> list[str]:
     lines = []
-    for part in parent.shared if every else parent.shared[:SHOWN]:
+    for part in parent.shared if every else parent.shared[:LISTED_NAMES]:
         where = part.part if part.layer is None else f"{part.part} {part.layer} (of the parent: {part.matches})"
         if part.heads:
             where = f"layer {part.layer} (of the parent: {part.matches}), heads {', '.join(map(str, part.heads))}"
@@ -82,8 +80,8 @@ def draw_map(table: Array) -> list[str]:
     >>> draw_map(np.eye(2))
     ['  │█ │', '  │ █│']
     """
-    cells = np.array([[part.max() for part in np.array_split(row, min(len(row), COLUMNS))] for row in table])
-    rows = [part.max(axis=0) for part in np.array_split(cells, min(len(cells), ROWS))]
+    cells = np.array([[part.max() for part in np.array_split(row, min(len(row), MAP_COLUMNS))] for row in table])
+    rows = [part.max(axis=0) for part in np.array_split(cells, min(len(cells), MAP_ROWS))]
     steps = len(SHADES) - 1
     shades = [[SHADES[int(np.clip(round(float(x) * steps), 0, steps))] for x in row] for row in rows]
     return [f"  │{''.join(row)}│" for row in shades]

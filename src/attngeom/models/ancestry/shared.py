@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from attngeom.limits.rounding import TENSORS_AGREE
 from attngeom.models.ancestry.content import Change
 from attngeom.models.layer_comparison import compare_layers
-from attngeom.models.misfits import SAME
 from attngeom.models.model import Model
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.settings import block_settings
@@ -55,7 +55,9 @@ def shared_layer(child: Model, layer: int, parent: Model, match: int, change: Ch
         found, _ = compare_layers(ModelView(one, flat=flat), ModelView(other, turns, flat=flat), 0, unit)
         if found.same:
             return SharedPart(part="layer", layer=layer, matches=match, symmetry=words)
-        equal = tuple(misfit.index for _, misfit in found.heads if misfit.index is not None and misfit.ratio <= SAME)
+        equal = tuple(
+            misfit.index for _, misfit in found.heads if misfit.index is not None and misfit.ratio <= TENSORS_AGREE
+        )
         if equal and not heads:
             heads, symmetry = equal, words
         if change is None:

@@ -13,14 +13,10 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import CONTENT_ZERO
+from attngeom.limits.trials import SKETCH_DIRECTIONS
 from attngeom.models.ancestry.content import Content, Forms, HeadContent, UnitContent
 
-TINY = 1e-150
-"""Smaller contents are zero: a head that writes nothing is like no other."""
-ALIKE = 0.5
-"""A unit is called found again from this cosine on."""
-DIRECTIONS = 48
-"""Directions of the sketch of a layer: cosines of sketches are right to about 1/48, and the best layer stands out."""
 SEED = 20261118
 
 
@@ -61,7 +57,7 @@ def _compare_heads(child: HeadContent, parent: HeadContent) -> tuple[Array, Arra
         top = top if one is None or other is None else top + one.inner(other)
         near = near if one is None else near + one.sizes**2
         far = far if other is None else far + other.sizes**2
-    scores = top / np.maximum(np.sqrt(np.outer(near, far)), TINY)
+    scores = top / np.maximum(np.sqrt(np.outer(near, far)), CONTENT_ZERO)
     rows, columns = assign(scores)
     return _cosines(child.values, parent.values)[rows, columns], columns
 
@@ -71,7 +67,7 @@ def _pairs(heads: HeadContent) -> int:
 
 
 def _cosines(one: Forms, other: Forms) -> Array:
-    return np.asarray(one.inner(other) / np.maximum(np.outer(one.sizes, other.sizes), TINY))
+    return np.asarray(one.inner(other) / np.maximum(np.outer(one.sizes, other.sizes), CONTENT_ZERO))
 
 
 def assign(scores: Array) -> tuple[Array, Array]:
@@ -96,7 +92,7 @@ def _compare_units(child: UnitContent, parent: UnitContent) -> Array:
 
 def _unit_rows(rows: Array) -> Array:
     sizes = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return np.asarray(rows / np.maximum(sizes, TINY if rows.dtype == np.float64 else 1e-30)[:, None])
+    return np.asarray(rows / np.maximum(sizes, CONTENT_ZERO if rows.dtype == np.float64 else 1e-30)[:, None])
 
 
 def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> list[int]:
@@ -115,7 +111,7 @@ def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> 
 def directions(width: int) -> tuple[Array, Array]:
     """Two sets of orthonormal directions of a stream, the same in every run."""
     rng = np.random.default_rng([SEED, width])
-    count = min(width, DIRECTIONS)
+    count = min(width, SKETCH_DIRECTIONS)
     first, second = (lapack.qr(rng.normal(size=(width, count)))[0] for _ in range(2))
     return first, second
 

@@ -9,12 +9,10 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import CONTENT_ZERO, GRAM_RIDGE
 from attngeom.models.ancestry.content import Forms, content_of
-from attngeom.models.ancestry.similarity import TINY, assign
+from attngeom.models.ancestry.similarity import assign
 from attngeom.models.views import ModelView
-
-RIDGE = 1e-14
-"""What is added to Gram matrices, relative to their traces, so that they have Cholesky factors."""
 
 
 def compare_spectra(child: ModelView, parent: ModelView) -> float:
@@ -39,13 +37,13 @@ def spectrum(forms: Forms) -> Array:
     roots = []
     for side in (left, right):
         gram = (side @ side.transpose(0, 2, 1)).astype(np.float64)
-        ridge = RIDGE * np.trace(gram, axis1=1, axis2=2)[:, None, None] + TINY
+        ridge = GRAM_RIDGE * np.trace(gram, axis1=1, axis2=2)[:, None, None] + CONTENT_ZERO
         roots.append(lapack.cholesky(gram + ridge * np.eye(gram.shape[-1])))
     return lapack.svdvals(roots[0].transpose(0, 2, 1) @ roots[1])
 
 
 def _normalised(rows: Array) -> Array:
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY))
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), CONTENT_ZERO))
 
 
 def _likeness(child: tuple[Array, Array], parent: tuple[Array, Array]) -> float:

@@ -14,14 +14,11 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import STREAM_RANK
+from attngeom.limits.work import TABLE_ROWS
 from attngeom.models.ancestry.content import Change, content_of
 from attngeom.models.ancestry.moments import layer_moments, match_moments, most_alike, thirds
 from attngeom.models.views import ModelView
-
-MAX_ROWS = 2**15
-"""Named rows of a table that are used: more do not make R better, and a vocabulary of 128,256 would take minutes."""
-RANK = 1e-9
-"""Singular values of the product of the tables below this part of the largest leave R open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +76,7 @@ def find_change(
             continue
         left, values, right = lapack.svd(product)
         # The mean of a LayerNorm's stream is read by nobody: one direction may stay open.
-        is_open |= bool((values < RANK * values[0]).sum() > 1)
+        is_open |= bool((values < STREAM_RANK * values[0]).sum() > 1)
         result[stack.name] = np.asarray(left @ right)
     return changes_by_moments(parent, child)[0] if is_open else StreamChange(result, "tokens")
 
@@ -108,7 +105,7 @@ def _product(one: Mapping[str, Array], other: Mapping[str, Array], tokens: Array
         count = min(len(left), len(right))
         if len(left) != len(right) and part not in ("embedding", "head"):
             continue
-        rows = np.linspace(0, count - 1, min(count, MAX_ROWS)).astype(int)
+        rows = np.linspace(0, count - 1, min(count, TABLE_ROWS)).astype(int)
         left, right = (np.asarray(table[rows], dtype=np.float64) for table in (left, right))
         size = np.linalg.norm(left) * np.linalg.norm(right)
         if size:

@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.work import MATCHED_TOKENS
 from attngeom.models.ancestry.similarity import assign
 from attngeom.models.ancestry.streams import find_change
 from attngeom.models.views import ModelView
-
-MAX_TOKENS = 256
-"""Tokens of a kind that are matched, drawn at random beyond that; 32 suffice for p = 4e-36."""
 
 
 def fixed_points(count: int) -> list[Fraction]:
@@ -97,8 +95,8 @@ def unused_test(
     chosen: dict[str, Array] = {}
     for kind, ids in kinds.items():
         kept = np.array(sorted(i for i in set(ids) if i in twin), dtype=int)
-        if len(kept) > MAX_TOKENS:
-            kept = np.sort(rng.choice(kept, MAX_TOKENS, replace=False))
+        if len(kept) > MATCHED_TOKENS:
+            kept = np.sort(rng.choice(kept, MATCHED_TOKENS, replace=False))
         if len(kept) > 1:
             chosen[kind] = kept
     if not chosen:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.memory import MASKED_CHUNK
 from attngeom.network.attention.rule import Attention, swap
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder
 
 Order = Literal["quadratic", "linear"]
-CAUSAL_CHUNK = 128
 
 
 def choose_order(d_out: int, attention: int, tokens: int) -> Order:
@@ -70,8 +70,8 @@ class Lightning(Attention):
             return multiply(q, multiply(swap(k), v))
         state = domain.zeros((*q.shape[:-2], k.shape[-1], v.shape[-1]))
         parts = []
-        for start in range(0, q.shape[-2], CAUSAL_CHUNK):
-            queries, keys, values = (a[..., start : start + CAUSAL_CHUNK, :] for a in (q, k, v))
+        for start in range(0, q.shape[-2], MASKED_CHUNK):
+            queries, keys, values = (a[..., start : start + MASKED_CHUNK, :] for a in (q, k, v))
             inside = super().mix(queries, keys, values, domain)
             parts.append(domain.reduce(multiply(queries, state) + inside))
             state = domain.reduce(state + multiply(swap(keys), values))

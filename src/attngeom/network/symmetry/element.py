@@ -22,14 +22,13 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.trials import ADDITION_ROUNDS
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.factor import Draw, GroupFactor, Orders
 from attngeom.network.symmetry.group import factors, tensors_of, weights_of
 from attngeom.network.symmetry.head_order import HeadOrder
 from attngeom.network.symmetry.linear import Between
 from attngeom.network.weights import Weights
-
-ADDITION_ROUNDS = 6
 
 
 @dataclass(frozen=True, eq=False)
