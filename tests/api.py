@@ -18,7 +18,9 @@ import attngeom
 from tests.sources import SOURCE
 
 RECORD = Path(__file__).parent / "api.txt"
-ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py") if path.parent.name not in ("cli", "explore"))
+INNER = ("cli", "explore", "limits")
+"""Packages that promise no names: programs, pages, and numbers that may change."""
+ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py") if path.parent.name not in INNER)
 PLAIN = (bool, int, float, str, tuple, type(None))
 
 
