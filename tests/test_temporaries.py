@@ -90,7 +90,7 @@ def test_only_temporaries_of_gone_processes_are_removed(tmp_path):
     locked, gone = abandoned(tmp_path, start=8), abandoned(tmp_path)
     for path in (*kept, fresh_elsewhere, old_elsewhere, locked, gone):
         path.write_text("x")
-    os.utime(old_elsewhere, (0, time.time() - 2 * temporaries.TEMPORARY_ABANDONED))
+    os.utime(old_elsewhere, (0, time.time() - 2 * temporaries.ABANDONED_SECONDS))
     lock = hold(locked)
     target = tmp_path / "target"
     target.mkdir()
