@@ -241,10 +241,76 @@ def encoder(family, layer, config):
     return Layer(), (1, 2, 4)
 
 
+class Wrapped(nn.Module):
+    """A layer of a library as it is, and what is asked of it: by default the last token of its first result."""
+
+    def __init__(self, layer, forward=None):
+        super().__init__()
+        self.layer, self._call = layer, forward
+
+    def forward(self, x):
+        found = self.layer(x) if self._call is None else self._call(self.layer, x)
+        found = found[0] if isinstance(found, tuple) else found
+        return found[:, -1] if self._call is None else found
+
+
+def library(family, layer, config, **settings):
+    transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
+    module = pytest.importorskip(f"transformers.models.{family}.modeling_{family}")
+    given = getattr(transformers, config)(num_hidden_layers=1, **settings)
+    return getattr(module, layer), given
+
+
+def state_space(tokens=3):
+    layer, given = library(
+        "mamba", "MambaMixer", "MambaConfig", hidden_size=3, state_size=2, conv_kernel=2, time_step_rank=1, expand=1
+    )
+    return Wrapped(layer(given, 0)), (1, tokens, 3)
+
+
+def state_space_2():
+    sizes = {"hidden_size": 4, "state_size": 2, "conv_kernel": 2, "num_heads": 2, "head_dim": 2, "n_groups": 1}
+    layer, given = library("mamba2", "Mamba2Mixer", "Mamba2Config", expand=1, chunk_size=4, **sizes)
+    return Wrapped(layer(given, 0)), (1, 3, 4)
+
+
+def delta_net():
+    """Gated DeltaNet of Qwen3-Next, which pads two tokens to a chunk of 64."""
+    heads = {"linear_num_key_heads": 1, "linear_num_value_heads": 2}
+    sizes = {"linear_key_head_dim": 2, "linear_value_head_dim": 2, "linear_conv_kernel_dim": 2, "hidden_size": 4}
+    layer, given = library("qwen3_next", "Qwen3NextGatedDeltaNet", "Qwen3NextConfig", **heads, **sizes)
+    return Wrapped(layer(given, 0)), (1, 2, 4)
+
+
+def experts():
+    """The experts of Mixtral with a fixed choice: the loop over them takes numbers out of tensors."""
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "num_local_experts": 3, "num_experts_per_tok": 2}
+    layer, given = library("mixtral", "MixtralExperts", "MixtralConfig", hidden_size=4, intermediate_size=3, **heads)
+    given._experts_implementation = "eager"
+    choice, shares = torch.tensor([[0, 2]]), torch.tensor([[0.5, 0.25]], dtype=torch.float64)
+    return Wrapped(layer(given), lambda own, x: own(x, choice, shares)), (1, 4)
+
+
+def text_to_text(kind):
+    sizes = {"d_model": 4, "d_kv": 2, "num_heads": 2, "d_ff": 4, "num_layers": 1, "relative_attention_num_buckets": 4}
+    transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
+    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    given = transformers.T5Config(feed_forward_proj=kind, **sizes)
+    given._attn_implementation = "eager"
+    return Wrapped(module.T5Block(given, has_relative_attention_bias=True, layer_idx=0)), (1, 2, 4)
+
+
 OTHERS = [
     (latent_attention, (), 167, 133),
+    (state_space, (), 66, 59),
+    (state_space_2, (), 106, 94),
+    (experts, (), 108, 66),
     *thorough(
-        (encoder, ("vit", "ViTLayer", "ViTConfig"), 136, 79), (encoder, ("bert", "BertLayer", "BertConfig"), 136, 94)
+        (encoder, ("vit", "ViTLayer", "ViTConfig"), 136, 79),
+        (encoder, ("bert", "BertLayer", "BertConfig"), 136, 94),
+        (delta_net, (), 102, 92),
+        (text_to_text, ("relu",), 112, 78),
+        (text_to_text, ("gated-gelu",), 128, 94),
     ),
 ]
 
@@ -259,6 +325,30 @@ def test_latent_attention_and_encoders_as_they_are(make, arguments, parameters, 
 class Branch(Gated):
     def forward(self, x):
         return self.up(x) if x.sum() > 0 else self.down(x)
+
+
+class Counted(Gated):
+    def forward(self, x):
+        for _ in range(int(self.gate.weight.abs().sum())):
+            x = self.up(x)
+        return x
+
+
+class Planned(Gated):
+    """A loop over numbers that no weight and no input reaches, and writes in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("plan", torch.tensor([0, 2, 2]))
+
+    def forward(self, x):
+        total = torch.zeros_like(x)
+        for number in self.plan.unique():
+            if number > 0:
+                total[:, : int(number)] += self.up(x)[:, : int(number)]
+            else:
+                total.index_add_(1, self.plan, self.gate(x))
+        return total
 
 
 class Noise(Gated):
@@ -290,7 +380,8 @@ REFUSED = [
     (Missing(), [(1, 3)], "NaN"),
     (nn.Linear(40_000, 40_000, device="meta"), [(1, 40_000)], "shrink the widths"),
     (Chosen(), [(1, 3)], "index made from data met in aten"),
-    (Branch(), [(1, 3)], "branches on data"),
+    (Branch(), [(1, 3)], r"test_torch.py, line .*branches on data"),
+    (Counted(), [(1, 3)], r"test_torch.py, line .*branches on data"),
     (Noise(), [(1, 3)], "random"),
     (Sorted(), [(1, 3)], "aten."),
     (Blind(), [(1, 3)], "ignores its input"),
@@ -304,6 +395,12 @@ def test_what_cannot_be_traced_is_refused_in_one_line(module, inputs, words):
     with pytest.raises((InputError, SizeError), match=words) as refusal:
         attngeom.analyze(module, *inputs)
     assert "\n" not in str(refusal.value)
+
+
+def test_numbers_from_constants_are_no_branches_on_data():
+    answer = attngeom.analyze(Planned(), (1, 3))
+    # Outputs 0 and 1 see up, and gate at places 0 and 1 + 2: 3 + 0 + 3 functionals of 3 inputs, in 3 outputs.
+    assert (answer.parameters, answer.dimension, answer.standing) == (27, 9, "proven")
 
 
 def test_the_module_stays_as_it_was():

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from attngeom.errors import SingularError
+from attngeom.errors import FormatError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
@@ -35,6 +36,8 @@ from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.results import Proof
+from attngeom.verification.atoms import AtomTable
+from attngeom.verification.programs import CheckedProgram
 
 MAX_BATCHES = 64
 SPARE = 40
@@ -75,8 +78,35 @@ def _entries(traces: Traces, places: list[int], flags: Mapping[int, Array], lead
 
 
 def _check_roots(point: NamedPoint) -> list[Proof]:
-    """Roots of one input alone are tested there, all others where these exist: what inputs give is independent."""
-    program, flags = point.program, dict(enumerate(needed_entries(point.program)))
+    """Roots of one input alone are tested there, all others where these exist: what inputs give is independent.
+
+    Of roots of one and the same expression, whose values are equal, one is tested.
+    """
+    flags = dict(enumerate(needed_entries(point.program)))
+    if _roots_are_free(point, flags) or _roots_are_free(point, _without_copies(point.program, flags)):
+        return [Proof("proven", "signs of roots are free")]
+    return [Proof("undecided", "roots whose signs may depend on each other")]
+
+
+def _without_copies(program: Program, flags: Mapping[int, Array]) -> dict[int, Array]:
+    """The flags without the roots of what another root is taken of already, on paper."""
+    found = dict(flags)
+    try:
+        values = AtomTable(CheckedProgram.from_json(program.to_json())).values
+    except (SizeError, FormatError):
+        return found
+    known: set[Any] = set()
+    for place in program.places("root"):
+        found[place] = flags[place].copy()
+        for k in np.flatnonzero(flags[place]).tolist():
+            radicand = values[program.nodes[place].inputs[0]][k]
+            found[place].reshape(-1)[k] = radicand not in known
+            known.add(radicand)
+    return found
+
+
+def _roots_are_free(point: NamedPoint, flags: Mapping[int, Array]) -> bool:
+    program = point.program
     needed = [k for k in program.places("root") if flags[k].any()]
     lone = program.lone_roots if len(program.inputs) > 1 else {}
     fixed = [k for k in needed if not program.depends_on_input[k]]
@@ -102,9 +132,7 @@ def _check_roots(point: NamedPoint) -> list[Proof]:
         draws += [partial(at_input, name, own)] if own else []
     draws += [at_inputs] if joint else []
     draws += [at_weights] if fixed else []
-    if not all(map(_signs_are_free, draws)):
-        return [Proof("undecided", "roots whose signs may depend on each other")]
-    return [Proof("proven", "signs of roots are free")]
+    return all(map(_signs_are_free, draws))
 
 
 Missing = tuple[Array, Array]

@@ -149,8 +149,12 @@ OPERATIONS |= {"cos": _circle(0), "sin": _circle(1)}
 @rule("clamp", "hardtanh")
 def _clamp(builder: Builder, x: Any, low: Any = None, high: Any = None, **options: Any) -> Any:
     low, high = options.get("min", low), options.get("max", high)
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
+    x = x if low is None or _is_number(low, -np.inf) else np.maximum(x, low)
+    return x if high is None or _is_number(high, np.inf) else np.minimum(x, high)
+
+
+def _is_number(bound: Any, number: float) -> bool:
+    return isinstance(bound, (int, float)) and bound == number
 
 
 @rule("gelu")
@@ -346,7 +350,7 @@ def _put(builder: Builder, x: Any, places: Sequence[Any], values: Any, accumulat
         raise InputError("an index made from data met; give a dense form or a fixed choice")
     key = tuple(slice(None) if place is None else np.asarray(place) for place in places)
     if accumulate:
-        return x + _put(builder, np.zeros(x.shape), places, values)
+        return _accumulate(x, np.arange(x.size).reshape(x.shape)[key], as_traced(builder, values))
 
     def put(numbers: Any, others: Any) -> Any:
         found = numbers.copy()
@@ -354,3 +358,27 @@ def _put(builder: Builder, x: Any, places: Sequence[Any], values: Any, accumulat
         return found
 
     return index_work(builder, put, [as_traced(builder, x), as_traced(builder, values)], {})
+
+
+def _accumulate(x: Any, targets: Any, values: Any) -> Any:
+    """x with values added at fixed places, several of which may be equal: one sum for each time that a place occurs."""
+    spread = np.broadcast_to(np.arange(values.size).reshape(values.shape), targets.shape).ravel()
+    order = np.argsort(targets.ravel(), kind="stable")
+    sorted_targets = targets.ravel()[order]
+    turns = np.arange(len(order)) - np.searchsorted(sorted_targets, sorted_targets)
+    shape = x.shape
+    for turn in range(int(turns.max(initial=-1)) + 1):
+        own = turns == turn
+        numbers = np.zeros(x.size, dtype=np.int64)
+        numbers[sorted_targets[own]] = 1 + spread[order[own]]
+        x = x + values.move(lambda given, numbers=numbers: np.append(0, given.ravel())[numbers].reshape(shape))
+    return x
+
+
+@rule("index_add")
+def _index_add(builder: Builder, x: Any, axis: int, places: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """Slices of one array are added to those of another at fixed places."""
+    if isinstance(places, Traced):
+        raise InputError("an index made from data met; give a dense form or a fixed choice")
+    targets = np.take(np.arange(x.size).reshape(x.shape), np.asarray(places), axis=axis)
+    return _accumulate(x, targets, as_traced(builder, source if alpha == 1 else alpha * source))

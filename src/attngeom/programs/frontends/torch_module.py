@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,10 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.programs.builder import MAX_PARAMETERS, Builder
 from attngeom.programs.frontends import Reference
-from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, RANDOM, DataIndex
-from attngeom.programs.frontends.aten_windows import OPERATIONS
-from attngeom.programs.frontends.numpy_function import Traced, as_node, index_work, shape_of
+from attngeom.programs.frontends.aten_calls import call, decompositions
+from attngeom.programs.frontends.numpy_function import Traced, as_node, shape_of
+from attngeom.programs.frontends.torch_recording import record
 from attngeom.programs.program import Program
-
-_KEPT = """
-softplus gelu elu leaky_relu silu hardtanh mish hardswish hardsigmoid _prelu_kernel _softmax _safe_softmax
-native_layer_norm
-"""
-KEPT = tuple(_KEPT.split())
-"""Operations with rows of their own, which would otherwise be taken apart into branches on data."""
 
 
 def accepts(network: Any, weights: Any) -> bool:
@@ -48,24 +42,11 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
         raise SizeError(f"a network of {total:,} weights given; at most {MAX_PARAMETERS:,} are read: shrink the widths")
     module = _prepare(network, output)
     examples, free = _examples(inputs)
-    exported = _export(module, tuple(examples))
     names = _tied_names(module)
-    builder = Builder()
-    values: dict[Any, Any] = {}
-    signature = exported.graph_signature
-    arguments = iter(range(len(examples)))
-    for node in exported.graph.nodes:
-        if node.op == "placeholder":
-            values[node] = _leaf(node.name, exported, signature, names, builder, arguments, examples, free)
-        elif node.op == "call_function":
-            values[node] = _call(node, values, builder)
-        elif node.op == "output":
-            kinds = [spec.kind.name for spec in signature.output_specs]
-            if set(kinds) - {"USER_OUTPUT"}:
-                raise InputError("a module that changes its buffers met; call eval(), or return what it computes")
-            results = [values[result] for result in node.args[0]]
-        else:
-            raise InputError(f"{node.op} {str(node.target)[:60]} met in the exported module; branches are not traced")
+    try:
+        builder, results = _read_exported(_export(module, tuple(examples)), names, examples, free)
+    except NotExported as error:
+        builder, results = _record(module, names, examples, free, str(error))
     result = as_node(builder, results[0] if len(results) == 1 else results)
 
     def reference(tensors: dict[str, Array]) -> Array:
@@ -76,6 +57,49 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
         return np.concatenate([x.numpy().ravel() for x in found]) if len(found) > 1 else np.asarray(found[0].numpy())
 
     return builder.build(result), reference
+
+
+class NotExported(Exception):
+    """What PyTorch said when it could not export a module."""
+
+
+def _record(module: Any, names: Mapping[str, str], examples: list[Any], free: Mapping[int, str], words: str) -> Any:
+    """A module that cannot be exported, run on numbers; if that does not go either, both reasons are one line."""
+    try:
+        return record(module, names, examples, free)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the module raises
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"PyTorch cannot export the module ({words[:70]}), and running it raised {type(error).__name__} "
+            f"({lines[0][:70]}); give inputs that it takes"
+        ) from None
+
+
+def _read_exported(
+    exported: Any, names: Mapping[str, str], examples: list[Any], free: Mapping[int, str]
+) -> tuple[Builder, list[Any]]:
+    """The calls of an exported module, one after another."""
+    from torch.fx.node import map_arg
+
+    builder, values = Builder(), dict[Any, Any]()
+    signature, arguments = exported.graph_signature, iter(range(len(examples)))
+    results: list[Any] = []
+    for node in exported.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = _leaf(node.name, exported, signature, names, builder, arguments, examples, free)
+        elif node.op == "call_function":
+            args, options = map_arg((tuple(node.args), dict(node.kwargs)), lambda x: values[x])
+            values[node] = call(node.target, args, options, builder, partial(_place, node))
+        elif node.op == "output":
+            kinds = [spec.kind.name for spec in signature.output_specs]
+            if set(kinds) - {"USER_OUTPUT"}:
+                raise InputError("a module that changes its buffers met; call eval(), or return what it computes")
+            results = [values[result] for result in node.args[0]]
+        else:
+            raise InputError(f"{node.op} {str(node.target)[:60]} met in the exported module; branches are not traced")
+    return builder, results
 
 
 def _prepare(network: Any, output: Any) -> Any:
@@ -126,7 +150,7 @@ def _examples(inputs: Any) -> tuple[list[Any], dict[int, str]]:
 
 
 def _export(module: Any, examples: tuple[Any, ...]) -> Any:
-    """The module in core ATen; InputError with the first line of what PyTorch says."""
+    """The module in core ATen; NotExported with the first line of what PyTorch says."""
     import io
     import logging
     import warnings
@@ -140,18 +164,10 @@ def _export(module: Any, examples: tuple[Any, ...]) -> Any:
         logging.disable(logging.WARNING)
         try:
             exported = torch.export.export(module, examples, strict=False)
-            table = torch.export.default_decompositions()
-            for name in KEPT:
-                packet = getattr(torch.ops.aten, name)
-                for overload in packet.overloads():
-                    table.pop(getattr(packet, overload), None)
-            return exported.run_decompositions(table)
+            return exported.run_decompositions(decompositions())
         except Exception as error:  # whatever export meets in the module
             words = str(error).strip().splitlines() or [type(error).__name__]
-            raise InputError(
-                f"PyTorch cannot export the module ({words[0][:110]}); branches on data and numbers made from data "
-                "are not traced"
-            ) from None
+            raise NotExported(words[0]) from None
         finally:
             logging.disable(logging.NOTSET)
 
@@ -189,62 +205,6 @@ def _leaf(
     if place in free:
         return Traced(builder, builder.input(free[place], tuple(examples[place].shape)))
     return examples[place].numpy()
-
-
-def _call(node: Any, values: Mapping[Any, Any], builder: Builder) -> Any:
-    """One call of ATen on plain and traced arrays."""
-    from torch.fx.node import map_arg
-
-    args, options = map_arg((tuple(node.args), dict(node.kwargs)), lambda x: values[x])
-    name = getattr(node.target, "__name__", str(node.target)).partition(".")[0]
-    if name == "getitem":
-        return args[0][args[1]]
-    if name in IGNORED:
-        return None
-    if name in RANDOM:
-        raise InputError(f"aten.{name}, a random operation, met{_place(node)}; a network is a function: take it out")
-    if _has_data((args, options), DataIndex):
-        raise InputError(
-            f"an index made from data met in aten.{name}{_place(node)}; give a dense form or a fixed choice"
-        )
-    try:
-        if name not in ("cos", "sin") and not _has_data((args, options)):
-            return _on_numbers(node.target)(*args, **options)
-        if name in INDEX_WORK:
-            return index_work(builder, _on_numbers(node.target), args, options)
-        if name in OPERATIONS:
-            return OPERATIONS[name](builder, *args, **options)
-    except InputError as error:
-        raise InputError(f"{error}{_place(node)}") from None
-    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
-        raise InputError(f"aten.{name} as it is called here is not known ({str(error)[:60]}){_place(node)}") from None
-    instead = "write it with sums, products, exp, sqrt, maximum and indexing, or fix the choice"
-    raise InputError(f"aten.{name} met{_place(node)}; {instead}")
-
-
-def _has_data(item: Any, kind: type = Traced) -> bool:
-    """Whether something in nested arguments depends on weights or inputs."""
-    if isinstance(item, (list, tuple)):
-        return any(_has_data(x, kind) for x in item)
-    return any(_has_data(x, kind) for x in item.values()) if isinstance(item, dict) else isinstance(item, kind)
-
-
-def _on_numbers(target: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation of PyTorch for arrays of NumPy."""
-    import torch
-
-    def convert(item: Any) -> Any:
-        if isinstance(item, np.ndarray):
-            return torch.from_numpy(np.ascontiguousarray(item))
-        return [convert(x) for x in item] if isinstance(item, (list, tuple)) else item
-
-    def back(item: Any) -> Any:
-        return [back(x) for x in item] if isinstance(item, (list, tuple)) else np.asarray(item)
-
-    def run(*args: Any, **options: Any) -> Any:
-        return back(target(*map(convert, args), **{key: convert(x) for key, x in options.items()}))
-
-    return run
 
 
 def _place(node: Any) -> str:
