@@ -18,11 +18,14 @@ from attngeom.certification import certify
 from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ
+from attngeom.interop import write_weights
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_from_json, coefficients_to_json
-from attngeom.network import Architecture
+from attngeom.network import Architecture, Weights
+from attngeom.network.symmetry.element import random_symmetry
+from attngeom.network.weights import random_weights
 from attngeom.proofs import coq
 from attngeom.proofs.coq import (
     ALLOWED_AXIOMS,
@@ -30,6 +33,7 @@ from attngeom.proofs.coq import (
     LIBRARY,
     CoqFile,
     export_certificate,
+    export_comparison,
     is_primitive,
     library_text,
     read_axioms,
@@ -287,6 +291,64 @@ def test_theorems_of_the_papers(name: str, library: Path) -> None:
     done = compile_file(library, name, library_text(name))
     assert done.returncode == 0, done.stderr[-500:]
     assert set(read_axioms(done.stdout)) <= set(ALLOWED_AXIOMS)
+
+
+COMPARED = [
+    Architecture((3, 2, 3), 2),
+    Architecture((3, 3, 3), 2, heads=2, value_width=2, residual=True, causal=True),
+    *thorough(
+        Architecture((4, 4, 4), 2, heads=2), Architecture((2, 2), 1), Architecture((3, 3, 2, 3), (2, 1, 3), causal=True)
+    ),
+]
+
+
+def export_pair(first: Weights, second: Weights, folder: Path) -> CoqFile:
+    paths = folder / "first.json", folder / "second.json"
+    for path, weights in zip(paths, (first, second)):
+        write_weights(weights, path)
+    return export_comparison(*paths)
+
+
+@needs_coq
+def test_the_same_function_and_inputs_that_separate(library: Path, tmp_path: Path) -> None:
+    """Of moved weights and of others, all in one file and without axioms; exchanged weights and data are refused."""
+    files = []
+    for number, architecture in enumerate(COMPARED):
+        first = random_weights(architecture, QQ, seed=number)
+        moved = random_symmetry(architecture, QQ, seed=number + 1).apply(first)
+        other = random_weights(architecture, QQ, seed=number + 50)
+        files += [export_pair(first, moved, tmp_path), export_pair(first, other, tmp_path)]
+        assert "forall t X" in files[-2].text and "<>" in files[-1].text
+    imports = next(line for line in files[0].text.splitlines() if line.startswith("Require"))
+    whole = f"{imports}\nImport ListNotations.\n" + "".join(map(as_module, range(len(files)), files))
+    done = compile_file(library, "compared", whole)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("Closed under the global context") == len(files)
+    same, differ = files[:2]
+    false = [
+        same.text.replace("first : list Qc := (map Q2Qc [", "first : list Qc := (map Q2Qc [1 + "),
+        re.sub(r"second : list Qc := .*", "second : list Qc := first.", differ.text),
+        re.sub(r"data : (.*) := \[\(\[\(map Q2Qc \[", r"data : \1 := [([(map Q2Qc [1 + ", same.text),
+        same.text.replace("Definition skip := false", "Definition skip := true"),
+        differ.text.replace("sized 3", "sized 2"),
+    ]
+    for number, text in enumerate(false[: choose(2, 9)]):
+        assert text not in (same.text, differ.text), number
+        assert compile_file(library, "changed", text).returncode != 0, number
+
+
+def test_what_is_compared_without_a_theorem_on_lists_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    softmax = random_weights(Architecture((2, 2), 1, kind="softmax"), QQ, seed=0)
+    with pytest.raises(InputError, match="softmax attention is not exported"):
+        export_pair(softmax, softmax, tmp_path)
+    deep = random_weights(Architecture((2, 3, 2), 2), QQ, seed=0)
+    with pytest.raises(InputError, match="none was found"):
+        export_pair(deep, random_symmetry(deep.architecture, QQ, seed=1).apply(deep), tmp_path)
+    monkeypatch.setattr("attngeom.proofs.coq_comparison.MAX_PRODUCTS", 100)
+    with pytest.raises(SizeError, match="products of fractions"):
+        export_pair(deep, random_weights(deep.architecture, QQ, seed=1), tmp_path)
 
 
 @needs_coq

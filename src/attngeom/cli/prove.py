@@ -1,4 +1,4 @@
-"""``attngeom prove``: a certificate as a theorem that the kernel of Coq checks."""
+"""``attngeom prove``: a certificate, or a comparison of two networks, as a theorem that the kernel of Coq checks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import IgnoredSeed, Json, choice_option, file_option, flag
 from attngeom.cli.output import pairs, print_answer, working
 from attngeom.errors import SizeError
-from attngeom.proofs.coq import check_coq, export_certificate, write_coq
+from attngeom.proofs.coq import check_coq, export_certificate, export_comparison, write_coq
 
 
 def prove_command(
-    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate (.json).")],
+    certificate: Annotated[Path, typer.Argument(metavar="CERT", help="A certificate, or exact weights (.json).")],
     out: Annotated[Path, file_option("--out", "The Coq file; the library is written beside it.")],
+    other: Annotated[
+        Path | None, typer.Argument(metavar="B", help="Exact weights: are those of CERT the same function?")
+    ] = None,
     target: Annotated[str, choice_option("--format", ("coq",), "The proof assistant.")] = "coq",
     check: Annotated[bool, flag("--check", "Compile the file with coqc, and look at its axioms.")] = False,
     budget: Annotated[float, typer.Option("--budget", help="Times the usual work of the recheck.")] = 1.0,
@@ -25,12 +28,15 @@ def prove_command(
 ) -> int:
     """Write a certificate as a Coq file: the theorem repeats the claim, its proof is one computation of the kernel.
 
+    With two files of exact weights of a lightning network: they are the same function of all rational inputs, or have
+    different outputs at an input.
+
     Exit code 0: written, and accepted if --check is there; 1: coqc refuses it; 2: this kind of evidence is not
     exported; 3: the file would be too large or too slow, as the reason says.
     """
     try:
         with working("looking for integer points"):
-            made = export_certificate(certificate, budget)
+            made = export_comparison(certificate, other) if other else export_certificate(certificate, budget)
     except SizeError as error:
         print_answer(json, {"written": None, "reason": str(error)}, pairs("prove", {"reason": str(error)}))
         return EXIT_UNDECIDED

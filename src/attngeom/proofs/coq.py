@@ -1,4 +1,4 @@
-"""Certificates as files that the kernel of Coq checks: the theorem repeats the claim, the proof is one computation.
+"""Certificates, and comparisons, as files that Coq checks: the theorem repeats the claim, the proof is a computation.
 
 The library (``proofs/coq``) has every argument once for all sizes; a file holds data. The trusted base is the kernel
 and the definitions phi, computes and jacobian, see docs/explanation/trust.md.
@@ -15,15 +15,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import check_target, write_atomic
+from attngeom.interop import read_weights
+from attngeom.proofs.coq_comparison import comparison_theorem
 from attngeom.proofs.coq_dimension import dimension_theorem
 from attngeom.proofs.coq_layer import heads_theorem, layer_theorem
 from attngeom.verification import read_certificate, verify
 
-LIBRARY = ("Attn", "AttnR", "RankModP", "Net", "Shears", "Fields", "Dimension")
+LIBRARY = ("Attn", "AttnR", "RankModP", "Net", "Shears", "Fields", "Dimension", "Same")
 """In the order in which they are compiled."""
 DIMENSIONS = ("Attn", "RankModP", "Net", "Shears", "Fields", "Dimension")
+COMPARISONS = ("RankModP", "Net", "Shears", "Fields", "Same")
 EXPORTS: dict[str, tuple[Callable[..., tuple[str, str]], tuple[str, ...], str]] = {
     "layer": (layer_theorem, ("Attn", "AttnR"), "Reals ZArith List Lia"),
     "heads": (heads_theorem, ("Attn", "AttnR"), "Reals ZArith List Lia"),
@@ -64,8 +68,19 @@ def export_certificate(certificate: str | Path, budget: float = 1.0) -> CoqFile:
         raise InputError(f"a claim of kind {kind} is not exported to Coq; attngeom-check rechecks it")
     make, needs, imports = EXPORTS[kind]
     body, words = make(record["claim"], record["witness"])
-    head = f"(* {verdict.claim}. Certificate {record['provenance']['sha256']}. *)\n"
-    head += f"Require Import {imports} {' '.join(needs)}.\nImport ListNotations.\n"
+    return _file(f"{verdict.claim}. Certificate {record['provenance']['sha256']}", imports, needs, body, words)
+
+
+def export_comparison(first: str | Path, second: str | Path) -> CoqFile:
+    """The Coq file that two lightning networks over Q are one function, or two; InputError for what is not exported."""
+    weights = read_weights(first), read_weights(second)
+    body, words = comparison_theorem(*weights, compare(*weights))
+    names = " and ".join(Path(path).name.replace("*", "") for path in (first, second))
+    return _file(f"{names}: {words}", "QArith Qcanon List", COMPARISONS, body, words)
+
+
+def _file(title: str, imports: str, needs: tuple[str, ...], body: str, words: str) -> CoqFile:
+    head = f"(* {title}. *)\nRequire Import {imports} {' '.join(needs)}.\nImport ListNotations.\n"
     return CoqFile(f"{head}{body}Print Assumptions certified.\n", needs, words)
 
 
