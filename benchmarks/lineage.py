@@ -27,6 +27,7 @@ from scipy.optimize import linear_sum_assignment  # noqa: E402
 
 from attngeom.models import Model, lineage, open_model, teleport  # noqa: E402
 from attngeom.models.ancestry.lineage import Parentage  # noqa: E402
+from attngeom.models.ancestry.reference import INDEPENDENT  # noqa: E402
 from contract import emit, require  # noqa: E402
 
 TABLE = "derived against independent: area under the curve"
@@ -34,7 +35,6 @@ DISGUISES: dict[str, tuple[str, ...]] = {
     "none": (), "orders": ("heads", "units"), "scales": ("norms", "biases"), "gauges": ("qk", "vo"),
     "stream": ("residual",), "all": ("qk", "vo", "heads", "units", "norms", "biases", "residual"),
 }  # fmt: skip
-INDEPENDENT = ("independent, same data", "independent, other data")
 SIXTEENTHS = 16
 STRANGERS = ("none", "all")
 """Disguises in which independent pairs are measured; those of "none" and "all" together stand against every other."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.gauges import fix_pair
+from attngeom.limits.rounding import RANDOM_CONDITION
 from attngeom.models.affine import Affine
 from attngeom.models.even_rows import even_rows
 from attngeom.models.folding import express
@@ -190,12 +192,21 @@ def canonicalize(model: Model, gauge: Gauge = DEFAULT, scope: str = "layer") -> 
     return Canonical(model.headed, gauge, rotation=canonical_turns(model.headed))
 
 
+class Stream(IntEnum):
+    """Streams of random numbers for what stands outside the layers, whose streams have their own numbers below."""
+
+    MEMORY = 2**20
+    FINAL_NORM = 2**20 + 1
+    TOKENS = 2**20 + 2
+    RESIDUAL = 2**21
+
+
 @dataclass(frozen=True, eq=False)
 class Teleported(Rewrite):
     """Every layer moved by random symmetries of the chosen parts, all from one seed."""
 
     seed: int = 0
-    condition: float = 9.0
+    condition: float = RANDOM_CONDITION
     parts: Collection[str] = PARTS
 
     def _sampler(self, place: int) -> Sampler:
@@ -224,7 +235,7 @@ class Teleported(Rewrite):
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
         # In a turned stream the final norm of the encoder is plain already.
-        scale = self._scale(2**20, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
+        scale = self._scale(Stream.MEMORY, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
         if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
@@ -237,11 +248,11 @@ class Teleported(Rewrite):
         if self.rotation is not None:
             return {**found, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
-        memory, scale = view.memory(), self._scale(2**20, spec.stacks[0].final_norm)
+        memory, scale = view.memory(), self._scale(Stream.MEMORY, spec.stacks[0].final_norm)
         if memory is not None and scale is not None:
             moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
             found |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
-        scale = self._scale(2**20 + 1, spec.stack.final_norm)
+        scale = self._scale(Stream.FINAL_NORM, spec.stack.final_norm)
         final = self.model.final_norm(spec.stack)
         untied = spec.head is not None and not spec.head.tied
         if untied and scale is not None and final is not None and spec.stack.final_norm is not None:
@@ -251,17 +262,19 @@ class Teleported(Rewrite):
         return found
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
-        return np.asarray(self._sampler(2**20 + 2).invertible(1, table.shape[1])[0])
+        return np.asarray(self._sampler(Stream.TOKENS).invertible(1, table.shape[1])[0])
 
 
-def teleport(model: Model, seed: int, condition: float = 9.0, parts: Collection[str] = PARTS) -> Teleported:
+def teleport(
+    model: Model, seed: int, condition: float = RANDOM_CONDITION, parts: Collection[str] = PARTS
+) -> Teleported:
     """A random point of the orbit of a model; ``parts`` may contain residual where the architecture allows it."""
     unknown = set(parts) - {*PARTS, "residual"}
     if unknown:
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
     if "residual" not in parts:
         return Teleported(model, seed, condition, tuple(parts))
-    turns = random_turns(model.headed, np.random.default_rng([seed, 2**21]))
+    turns = random_turns(model.headed, np.random.default_rng([seed, Stream.RESIDUAL]))
     return Teleported(model.headed, seed, condition, tuple(parts), rotation=turns)
 
 

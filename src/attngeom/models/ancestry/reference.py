@@ -10,6 +10,8 @@ from typing import Any
 from attngeom.files import read_json
 
 TABLE = Path(__file__).with_name("reference.json")
+INDEPENDENT = ("independent, same data", "independent, other data")
+"""Kinds of pairs of which neither was made from the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class Reference:
 
     def nearest(self, similarity: float) -> PairKind:
         """The kind of derived pairs whose median is nearest."""
-        derived = [kind for kind in self.kinds if not kind.name.startswith("independent")]
+        derived = [kind for kind in self.kinds if kind.name not in INDEPENDENT]
         return min(derived, key=lambda kind: abs(kind.median - similarity))
 
     def to_json(self) -> dict[str, Any]:
