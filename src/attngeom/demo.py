@@ -131,8 +131,8 @@ def _verdict(make: Callable[[], Coefficients], verdict: str) -> Callable[[Path],
 
     def write(path: Path) -> None:
         write_coefficients(make(), path)
-        found = certify(read_coefficients(path)).verdict
-        _require(found == verdict, path, f"{verdict}, but {found}")
+        decided = certify(read_coefficients(path)).verdict
+        _require(decided == verdict, path, f"{verdict}, but {decided}")
 
     return write
 
@@ -154,8 +154,8 @@ def _moved(source: str, seed: int) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         first = read_weights(path.with_name(source))
         write_weights(teleport(first, seed=seed).weights, path)
-        found = compare(first, read_weights(path))
-        _require(found.same_function is True, path, f"the function of {source}")
+        comparison = compare(first, read_weights(path))
+        _require(comparison.same_function is True, path, f"the function of {source}")
 
     return write
 
@@ -299,9 +299,9 @@ def write_demo(folder: str | Path) -> Path:
     folder = Path(folder)
     if folder.is_dir():
         remove_abandoned(folder)
-        found = {path.name for path in folder.iterdir()}
-        if found and not {example.name for example in EXAMPLES} <= found:
-            raise InputError(f"folder {folder} holds other files such as {min(found)[:40]}; give a new folder")
+        names = {path.name for path in folder.iterdir()}
+        if names and not {example.name for example in EXAMPLES} <= names:
+            raise InputError(f"folder {folder} holds other files such as {min(names)[:40]}; give a new folder")
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     make_folder(folder)
     try:

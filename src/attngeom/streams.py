@@ -76,10 +76,10 @@ class _Reader:
         self.is_complete = self.is_mixed = False
 
     def document(self) -> Any:
-        found = self.value()
+        value = self.value()
         if self.peek():
             raise Irregular
-        return found
+        return value
 
     def more(self) -> None:
         """Forget what was read and append as much as is left, at least a chunk."""
@@ -116,19 +116,19 @@ class _Reader:
 
     def record(self) -> dict[str, Any]:
         self.take("{")
-        found: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         if self.peek() == "}":
             self.take("}")
-            return found
+            return record
         while True:
             key = self.whole() if self.peek() == '"' else None
-            if key is None or key in found:
+            if key is None or key in record:
                 raise Irregular
             self.take(":")
             is_long = key in self.collectors and self.peek() == "["
-            found[key] = self.collectors[key](self.items()) if is_long else self.value()
+            record[key] = self.collectors[key](self.items()) if is_long else self.value()
             if self.take(",}") == "}":
-                return found
+                return record
 
     def whole(self) -> Any:
         self.peek()
@@ -164,7 +164,7 @@ class _Reader:
         if self.is_mixed or not end:
             return None
         try:
-            found, stop = self.scan(f"[{self.text[self.place : end]}]", 0)
+            values, stop = self.scan(f"[{self.text[self.place : end]}]", 0)
         except (StopIteration, JSONDecodeError):
             stop = -1
         if stop != end - self.place + 2:
@@ -172,7 +172,7 @@ class _Reader:
             self.is_mixed = True
             return None
         self.place = end
-        return list(found)
+        return list(values)
 
 
 def iterate_json(value: Any, canonical: bool = False) -> Iterator[str]:

@@ -43,10 +43,10 @@ def remove_abandoned(folder: Path) -> list[Path]:
     removed = []
     try:
         with os.scandir(folder) as entries:
-            found = [Path(entry.path) for entry in entries if PATTERN.fullmatch(entry.name)]
+            abandoned = [Path(entry.path) for entry in entries if PATTERN.fullmatch(entry.name)]
     except OSError:
         return []
-    for path in found:
+    for path in abandoned:
         with suppress(OSError):
             if _is_abandoned(path):
                 if path.is_dir():

@@ -94,10 +94,10 @@ class FiniteCheck(Question):
     def run(self, task: Task) -> Answer:
         """All modules in one process, for a second look at a fact."""
         (a,) = task.architecture["attention"]
-        found = check_complete(a + 2, a, a, seed=task.seed).check
-        assert found is not None
-        new = {f"{degree}: {weight}": extra for degree, weight, extra in found.new}
-        return self._answer(a, new, found.is_proven)
+        check = check_complete(a + 2, a, a, seed=task.seed).check
+        assert check is not None
+        new = {f"{degree}: {weight}": extra for degree, weight, extra in check.new}
+        return self._answer(a, new, check.is_proven)
 
     def sums(self, table: Mapping[str, Any], seed: int) -> Iterator[Task]:
         return (task for task in self._checks(table, seed) if self.parts(task))
@@ -119,9 +119,9 @@ class FiniteCheck(Question):
     def combine(self, task: Task, parts: Sequence[Fact]) -> Answer:
         check_theorem()
         (a,) = task.architecture["attention"]
-        found = [weight_result(fact) for fact in parts]
-        new = {f"{r.degree}: {r.weight}": r.ideal_dimension - r.generated for r in found}
-        is_proven = all(r.is_rank_proven and r.is_generated_proven for r in found)
+        results = [weight_result(fact) for fact in parts]
+        new = {f"{r.degree}: {r.weight}": r.ideal_dimension - r.generated for r in results}
+        is_proven = all(r.is_rank_proven and r.is_generated_proven for r in results)
         return self._answer(a, {name: extra for name, extra in new.items() if extra}, is_proven)
 
     def _answer(self, a: int, new: dict[str, int], is_proven: bool) -> Answer:

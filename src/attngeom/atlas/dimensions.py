@@ -118,12 +118,12 @@ def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _fiber_record(found: Dimension) -> dict[str, int]:
-    return {name: size for name, size in found.fiber.items() if size}
+def _fiber_record(answer: Dimension) -> dict[str, int]:
+    return {name: size for name, size in answer.fiber.items() if size}
 
 
-def _formula_record(found: Dimension) -> dict[str, Any] | None:
-    formula = found.formula
+def _formula_record(answer: Dimension) -> dict[str, Any] | None:
+    formula = answer.formula
     return None if formula is None else {"value": formula.value, "applies": formula.applies}
 
 
@@ -148,20 +148,20 @@ class ArchitectureDimension(Question):
         return float(2e-3 + 3e-5 * parameters) * (1 if task.architecture["heads"] == 1 else 3)
 
     def run(self, task: Task) -> Answer:
-        found = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
+        measured = dimension(Architecture.from_json(task.architecture), prove=True, seed=task.seed)
         answer = {
-            "dimension": found.dimension,
-            "lower_bound": found.lower_bound,
-            "upper_bound": found.upper_bound,
-            "num_parameters": found.num_parameters,
-            "fiber": _fiber_record(found),
-            "formula": _formula_record(found),
+            "dimension": measured.dimension,
+            "lower_bound": measured.lower_bound,
+            "upper_bound": measured.upper_bound,
+            "num_parameters": measured.num_parameters,
+            "fiber": _fiber_record(measured),
+            "formula": _formula_record(measured),
         }
-        if found.is_proven:
-            has_minor = found.lower is not None and found.lower.method == "minor"
-            certificate = certify_dimension(found).to_json() if has_minor else None
-            return Answer(answer, "proven", found.prime, certificate)
-        return Answer(answer, "undecided" if found.error_probability is None else "probabilistic", found.prime)
+        if measured.is_proven:
+            has_minor = measured.lower is not None and measured.lower.method == "minor"
+            certificate = certify_dimension(measured).to_json() if has_minor else None
+            return Answer(answer, "proven", measured.prime, certificate)
+        return Answer(answer, "undecided" if measured.error_probability is None else "probabilistic", measured.prime)
 
     def claim(self, fact: Fact) -> Mapping[str, Any]:
         architecture = dict(fact.task.architecture)
@@ -175,11 +175,11 @@ class ArchitectureDimension(Question):
         """What counting says: parameters, formula, the upper bound, and the fiber that belongs to the dimension."""
         stated = stated_dimension(Architecture.from_json(fact.task.architecture))
         value, count = fact.result.answer["dimension"], stated.upper.value
-        found = replace(stated, dimension=value)
+        derived = replace(stated, dimension=value)
         # A theorem can give less than counting: then it is the proof that is rechecked.
         bound = {} if fact.result.is_proven and value is not None and value < count else {"upper_bound": count}
-        formula, fiber = _formula_record(found), _fiber_record(found)
-        return {"num_parameters": found.num_parameters, "formula": formula, "fiber": fiber, **bound}
+        formula, fiber = _formula_record(derived), _fiber_record(derived)
+        return {"num_parameters": derived.num_parameters, "formula": formula, "fiber": fiber, **bound}
 
     def confirm(self, fact: Fact, field: str, again: Mapping[str, Any]) -> bool | None:
         """Another version may know other bounds, theorems and formulas: then only a contradiction is wrong.

@@ -115,8 +115,8 @@ class _CheckedWorkers:
 
     def look(self) -> list[tuple[str, str]]:
         """Ask workers that are new, and give those with the same code a permit; the others, and what they have."""
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
-        new = [name for name in found if name not in self._is_good]
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        new = [name for name in workers if name not in self._is_good]
         refused = []
         for name, reply in self._ask(new).items():
             why = _difference(reply)
@@ -125,7 +125,7 @@ class _CheckedWorkers:
             self._is_good[name] = why is None
         if good := [name for name in new if self._is_good.get(name)]:
             self._client.run(_accept_permit, self.permit, workers=good, on_error="ignore")
-        self.threads = sum(worker["nthreads"] for name, worker in found.items() if self._is_good.get(name))
+        self.threads = sum(worker["nthreads"] for name, worker in workers.items() if self._is_good.get(name))
         return refused
 
     def _ask(self, names: list[str]) -> dict[str, Any]:

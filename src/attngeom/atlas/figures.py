@@ -46,9 +46,9 @@ def dimension_shares(store: FactStore) -> Shares:
     """
     shares: dict[str, list[float]] = defaultdict(list)
     for fact in store.facts("dimension"):
-        network, found = fact.task.architecture, fact.result.answer
+        network, answer = fact.task.architecture, fact.result.answer
         if fact.result.evidence == "proven" and network["tokens"] > 1 and not network["causal"]:
-            shares[kind_name(fact)].append(found["dimension"] / found["num_parameters"])
+            shares[kind_name(fact)].append(answer["dimension"] / answer["num_parameters"])
     return shares
 
 
@@ -57,9 +57,9 @@ def ideal_curves(store: FactStore) -> Curves:
     curves: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
     for fact in store.facts("ideal"):
         (d, rows), (a,) = fact.task.architecture["widths"], fact.task.architecture["attention"]
-        parameters, found = fact.task.parameters, fact.result.answer
+        parameters, answer = fact.task.parameters, fact.result.answer
         if rows == 1 and parameters["coordinates"] == "cross" and parameters["targets"] == d:
-            curves[d, a][parameters["degree"]] = found["ideal_dimension"] / found["monomials"]
+            curves[d, a][parameters["degree"]] = answer["ideal_dimension"] / answer["monomials"]
     return curves
 
 

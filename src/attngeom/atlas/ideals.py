@@ -175,15 +175,15 @@ class IdealWeight(Question):
         lam, mu = task.parameters["weight"]
         engine = _engine(d, targets, task.seed)
         engine.forget(degree - 2)
-        found = engine.run(degree, (tuple(lam), tuple(mu)), a)
+        result = engine.run(degree, (tuple(lam), tuple(mu)), a)
         answer = {
-            "total": found.total,
-            "rank": found.rank,
-            "generated": found.generated,
-            "is_rank_proven": bool(found.is_rank_proven),
-            "is_generated_proven": bool(found.is_generated_proven),
+            "total": result.total,
+            "rank": result.rank,
+            "generated": result.generated,
+            "is_rank_proven": bool(result.is_rank_proven),
+            "is_generated_proven": bool(result.is_generated_proven),
         }
-        evidence = "proven" if found.is_rank_proven and found.is_generated_proven else "probabilistic"
+        evidence = "proven" if result.is_rank_proven and result.is_generated_proven else "probabilistic"
         return Answer(answer, evidence, WORD_PRIME)
 
 

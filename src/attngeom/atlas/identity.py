@@ -75,8 +75,8 @@ def read_identity() -> CodeIdentity:
 def _identify(modules: tuple[str, ...]) -> CodeIdentity:
     questions = {}
     for name in modules:
-        found = find_spec(name)
-        origin = None if found is None or found.origin is None else Path(found.origin)
+        module = find_spec(name)
+        origin = None if module is None or module.origin is None else Path(module.origin)
         content = origin.read_bytes() if origin is not None and origin.is_file() else b""
         questions[name] = hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
     return CodeIdentity(__version__, digest_files(Path(os.fspath(attngeom.__file__)).parent), questions)

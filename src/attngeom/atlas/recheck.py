@@ -133,12 +133,12 @@ class _Ledger:
 
     def unchecked(self) -> tuple[Unchecked, ...]:
         """Facts with fields that nothing checked, or that rest on such a field."""
-        found = []
+        rows = []
         for key, fields in self.waiting.items():
             if fields:
                 names = sorted(fields | {name for name, other in self.rests.get(key, {}).items() if other in fields})
-                found.append(Unchecked(self.names[key], tuple(names), self.reasons.get(key, "not looked at")))
-        return tuple(found)
+                rows.append(Unchecked(self.names[key], tuple(names), self.reasons.get(key, "not looked at")))
+        return tuple(rows)
 
 
 def recheck(
@@ -246,11 +246,11 @@ def _look(fact: Fact, ledger: _Ledger) -> tuple[Task, ...]:
 
 
 def _check_sum(store: FactStore, fact: Fact, parts: tuple[Task, ...], ledger: _Ledger) -> None:
-    found, key = store.get(parts), fact.task.key
-    if len(found) < len(parts):
-        ledger.wrong(key, f"{len(parts) - len(found)} of its {len(parts)} parts are missing")
+    facts, key = store.get(parts), fact.task.key
+    if len(facts) < len(parts):
+        ledger.wrong(key, f"{len(parts) - len(facts)} of its {len(parts)} parts are missing")
         return
-    again = get_question(fact.task.question).combine(fact.task, found)
+    again = get_question(fact.task.question).combine(fact.task, facts)
     ledger.waiting[key].clear()
     if again.answer != fact.result.answer:
         ledger.wrong(key, "its parts give another answer")
@@ -312,14 +312,14 @@ def _enter(fact: Fact, outcome: Finding, ledger: _Ledger) -> None:
 
 def _affordable(costs: list[tuple[float, Task]], seconds: float, workers: int, ledger: _Ledger) -> list[Task]:
     """The tasks that can be computed again within the time, by their estimated costs."""
-    found, total = [], 0.0
+    tasks_within, total = [], 0.0
     for cost, task in costs:
         total += cost / workers
         if total <= seconds:
-            found.append(task)
+            tasks_within.append(task)
         else:
             ledger.leave(task.key, f"computing it again takes about {cost:.3g} s, and {seconds:g} s are for all")
-    return found
+    return tasks_within
 
 
 def _compute_again(

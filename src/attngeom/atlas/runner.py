@@ -206,9 +206,9 @@ def add_sums(sweep: Sweep, store: FactStore) -> int:
             continue
         question = get_question(task.question)
         parts = question.parts(task)
-        found = store.get(parts)
-        if len(found) == len(parts):
+        facts = store.get(parts)
+        if len(facts) == len(parts):
             start = time.process_time()
-            result = question.combine(task, found)
+            result = question.combine(task, facts)
             new += store.add([Fact(task, result, round(time.process_time() - start, 6))]).new
     return new

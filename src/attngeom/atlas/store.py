@@ -147,23 +147,25 @@ class FactStore:
     def known_keys(self, keys: Iterable[str], table: Literal["facts", "failures"] = "facts") -> set[str]:
         """Those of the given keys that have a fact, or a failure."""
         wanted = list(keys)
-        found: set[str] = set()
+        keys_known: set[str] = set()
         with self._translated():
             for start in range(0, len(wanted), FACTS_READ):
                 part = wanted[start : start + FACTS_READ]
                 marks = ",".join("?" * len(part))
-                found |= {k for (k,) in self._database.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", part)}
-        return found
+                keys_known |= {
+                    k for (k,) in self._database.execute(f"SELECT key FROM {table} WHERE key IN ({marks})", part)
+                }
+        return keys_known
 
     def get(self, tasks: Iterable[Task]) -> list[Fact]:
         """The facts of the given tasks, in their order; those without a fact are left out."""
-        found = []
+        facts = []
         with self._translated():
             for task in tasks:
                 row = self._database.execute("SELECT * FROM facts WHERE key = ?", (task.key,)).fetchone()
                 if row is not None:
-                    found.append(self._fact(row))
-        return found
+                    facts.append(self._fact(row))
+        return facts
 
     def facts(self, question: str | None = None) -> Iterator[Fact]:
         """All facts, or those of one question, in the order in which they were written.
@@ -182,9 +184,9 @@ class FactStore:
         """All failures, in the order in which they first occurred."""
         with self._translated():
             rows = self._database.execute("SELECT * FROM failures ORDER BY rowid").fetchall()
-        found = [read_failure(row) for row in rows]
-        readable = [failure for failure in found if failure is not None]
-        if len(readable) < len(found):
+        failures = [read_failure(row) for row in rows]
+        readable = [failure for failure in failures if failure is not None]
+        if len(readable) < len(failures):
             raise FormatError(f"store {self.path}: a failure does not match its key; {_SALVAGE}")
         return readable
 
@@ -230,8 +232,10 @@ class FactStore:
             raise FormatError(f"{self.path} is a database of another program; give another --store")
         if version != SCHEMA_VERSION:
             raise FormatError(f"store {self.path} has schema {version}; this version reads {SCHEMA_VERSION}; update")
-        found = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
-        if sorted(text for (text,) in found) != sorted(filter(None, map(str.strip, SCHEMA.split(";")))):
+        statements = database.execute(
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+        )
+        if sorted(text for (text,) in statements) != sorted(filter(None, map(str.strip, SCHEMA.split(";")))):
             # Views, triggers and tables without keys could show each reader something else.
             raise FormatError(f"store {self.path} has other tables than `attngeom atlas run` makes; {_SALVAGE}")
         if not read_only:

@@ -106,13 +106,13 @@ def dimension_rows(facts: Iterable[Fact]) -> Table:
         groups[kind_name(fact)].append(fact)
     rows = []
     for name in sorted(groups):
-        found = groups[name]
-        proven = [fact for fact in found if fact.result.evidence == "proven"]
+        group = groups[name]
+        proven = [fact for fact in group if fact.result.evidence == "proven"]
         claims = [fact for fact in proven if (fact.result.answer["formula"] or {}).get("applies")]
         right = sum(fact.result.answer["formula"]["value"] == fact.result.answer["dimension"] for fact in claims)
-        share = sum(fact.result.answer["dimension"] / fact.result.answer["num_parameters"] for fact in found)
-        rows.append([name, f"{len(found):,}", f"{len(proven):,}", f"{right:,} of {len(claims):,}"])
-        rows[-1].append(f"{share / len(found):.2f}")
+        share = sum(fact.result.answer["dimension"] / fact.result.answer["num_parameters"] for fact in group)
+        rows.append([name, f"{len(group):,}", f"{len(proven):,}", f"{right:,} of {len(claims):,}"])
+        rows[-1].append(f"{share / len(group):.2f}")
     header = ["network", "architectures", "proven", "formula right where it applies", "mean dimension / parameters"]
     return header, rows
 
@@ -129,7 +129,7 @@ def token_rows(facts: Iterable[Fact]) -> Table:
     for name in sorted(series):
         pairs = [[(v[t], v[t + 1]) for v in series[name].values() if t in v and t + 1 in v] for t in steps]
         if any(pairs):
-            rows.append([name, *(f"{sum(b > a for a, b in found):,} of {len(found):,}" for found in pairs)])
+            rows.append([name, *(f"{sum(b > a for a, b in column):,} of {len(column):,}" for column in pairs)])
     return ["network", *(f"grows from t = {t} to {t + 1}" for t in steps)], rows
 
 
@@ -145,10 +145,10 @@ def _by_model(facts: Iterable[Fact]) -> dict[tuple[str, int, int, int, int], dic
 def ideal_rows(facts: Iterable[Fact], key: str) -> Table:
     """One number for each model and degree; a star marks values that hold with high probability only."""
     models = _by_model(facts)
-    degrees = sorted({n for found in models.values() for n in found})
+    degrees = sorted({n for degrees_of_model in models.values() for n in degrees_of_model})
     table = []
-    for (coordinates, rows, d, targets, a), found in sorted(models.items()):
-        cells = [_starred(found[n], key) if n in found else "" for n in degrees]
+    for (coordinates, rows, d, targets, a), degrees_of_model in sorted(models.items()):
+        cells = [_starred(degrees_of_model[n], key) if n in degrees_of_model else "" for n in degrees]
         table.append(["1" if coordinates == "single" else "≥ 2", *map(str, (rows, d, targets, a)), *cells])
     return ["t", "rows", "d", "targets", "a", *(f"n = {n}" for n in degrees)], table
 
@@ -163,7 +163,7 @@ def completeness_rows(facts: Iterable[Fact]) -> Table:
     for fact in facts:
         answer, parameters = fact.result.answer, fact.task.parameters
         d, (a,) = fact.task.architecture["widths"][0], fact.task.architecture["attention"]
-        found = [sum(answer[key].values()) for key in ("minimal_generators", "from_paper", "from_families")]
-        rows[d, parameters["targets"], a, parameters["max_degree"]] = [f"{value:,}" for value in found]
+        counts = [sum(answer[key].values()) for key in ("minimal_generators", "from_paper", "from_families")]
+        rows[d, parameters["targets"], a, parameters["max_degree"]] = [f"{value:,}" for value in counts]
     header = ["d", "targets", "a", "degrees up to", "minimal generators", "families of [I]", "all families"]
     return header, [[*sizes, *cells] for sizes, cells in sorted(rows.items())]

@@ -55,10 +55,10 @@ class RowCondition:
 
     @classmethod
     def parse(cls, text: str) -> RowCondition:
-        found = re.fullmatch(r"\s*([A-Za-z_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
-        if found is None:
+        match = re.fullmatch(r"\s*([A-Za-z_]+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
+        if match is None:
             raise InputError(f"--where {text[:60]!r} given; write COLUMN=VALUE, also with != < <= > >=")
-        return cls(*found.groups())
+        return cls(*match.groups())
 
     def holds(self, row: Row) -> bool:
         if row.get(self.column) is None:

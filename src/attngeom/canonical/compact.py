@@ -99,5 +99,5 @@ def with_coordinates(form: CanonicalForm, vector: Array) -> CanonicalForm:
         array[mask] = vector[start : start + count]
         terms[index][place] = replace(terms[index][place], **{letter: array})
         start += count
-    layers = tuple(replace(layer, terms=tuple(found)) for layer, found in zip(form.layers, terms))
+    layers = tuple(replace(layer, terms=tuple(moved)) for layer, moved in zip(form.layers, terms))
     return replace(form, layers=layers, log_scale=None if form.log_scale is None else float(vector[-1]))

@@ -60,8 +60,8 @@ def write_compact(form: CanonicalForm, path: str | Path) -> None:
         data = save({"coordinates": np.ascontiguousarray(vector)}, metadata={METADATA_KEY: to_json(header)})
     else:
         raise InputError(f"{path} given; compact files end in .json (exact weights) or .safetensors (floats)")
-    found = _parse(data, path)
-    if _header(found) != header or not form.domain.equal(coordinates(found), vector):
+    reread = _parse(data, path)
+    if _header(reread) != header or not form.domain.equal(coordinates(reread), vector):
         raise FormatError(f"{path}: the compact form does not read back; nothing was written")
     write_atomic(path, data)
 
@@ -115,10 +115,10 @@ def _read_form(record: Any, vector: Array | None, domain: Domain, name: str) -> 
             _require(min(place, row, column) >= 0 and domain == RR and sign in (1, -1))
             layers[-1].terms[place].O[row, column] = float(sign)
             log_scale = 0.0
-        found = domain.convert(record["coordinates"]) if vector is None else vector
+        coordinates = domain.convert(record["coordinates"]) if vector is None else vector
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise FormatError(f"{name}: the pivots do not describe a canonical form; the file is damaged") from None
-    return with_coordinates(CanonicalForm(architecture, domain, layers, log_scale), found)
+    return with_coordinates(CanonicalForm(architecture, domain, layers, log_scale), coordinates)
 
 
 def _require(condition: bool) -> None:

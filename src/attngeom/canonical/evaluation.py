@@ -147,7 +147,7 @@ def _split(Y: Array) -> tuple[Array, Array]:
 def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) -> ScaledOutputs:
     """Balls do not overflow; their midpoints are rounded at the end."""
     moved = weights.to(balls)
-    found, exponents = [], []
+    outputs, exponents = [], []
     with balls.working():
         scale = balls.convert([2])[0] ** power
         for unit in units:
@@ -158,9 +158,9 @@ def _evaluate_balls(weights: Weights, units: Array, power: int, balls: Balls) ->
             top = max((exponent for mantissa, exponent in entries if mantissa), default=0)
             # Beside outputs below 2^(-2^31) the exponent of a zero would be beyond integers of C.
             values = [np.ldexp(m, max(e - top, -16000)) if m else m for m, e in entries]
-            found.append(np.array(values).reshape(Y.shape))
+            outputs.append(np.array(values).reshape(Y.shape))
             exponents.append(top)
-    return ScaledOutputs(np.array(found), np.array(exponents, dtype=object))
+    return ScaledOutputs(np.array(outputs), np.array(exponents, dtype=object))
 
 
 def _round(y: Any) -> tuple[Any, int]:

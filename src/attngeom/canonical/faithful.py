@@ -121,12 +121,12 @@ def _supports(weights: Weights) -> list[Array]:
     Beside a large column errors of a small one are not seen; inputs without the large one show them.
     """
     columns = np.max([np.abs(array).max(axis=0) for h in weights.layers[0] for array in (h.Q, h.K, h.V)], axis=0)
-    found = [np.ones(len(columns))]
+    supports = [np.ones(len(columns))]
     for size in sorted(set(columns.tolist()), reverse=True):
         rest = np.max(columns[columns < size], initial=0.0)
-        if 0 < rest < size / COLUMNS_APART and len(found) <= TRIED_SIZES:
-            found.append((columns < size).astype(float))
-    return found
+        if 0 < rest < size / COLUMNS_APART and len(supports) <= TRIED_SIZES:
+            supports.append((columns < size).astype(float))
+    return supports
 
 
 def _rows(Y: Array) -> Array:

@@ -39,8 +39,8 @@ def fingerprint(weights: Weights) -> WeightsFingerprint:
     """
     if not weights.domain.is_exact:
         raise InputError("float weights given, whose canonical form is rounded; give exact ones (.json)")
-    found = canonicalize(weights)
-    tensors = {name: [[str(x) for x in row] for row in array] for name, array in found.weights.tensors()}
+    canonical = canonicalize(weights)
+    tensors = {name: [[str(x) for x in row] for row in array] for name, array in canonical.weights.tensors()}
     text = to_json({"architecture": weights.architecture.to_json(), "tensors": tensors})
     digest = sha256(text.encode()).hexdigest()[:32]
-    return WeightsFingerprint(standing=found.standing, reason=found.reason, fingerprint=digest)
+    return WeightsFingerprint(standing=canonical.standing, reason=canonical.reason, fingerprint=digest)

@@ -129,7 +129,7 @@ def _reduce(
     readers, is_clear = _readers(layers, widths, architecture, domain)
     log_scale = 0.0
     embedding = Scaled(domain.eye(widths[0]))
-    found = []
+    reduced = []
     for index, maps in enumerate(layers):
         shape = architecture.layer(index)
         size_in = embedding.array.shape[1]
@@ -141,7 +141,7 @@ def _reduce(
             if follows_scale:
                 parts, top = _without_scale(parts)
                 log_scale = 3 * log_scale + top
-            found.append(CanonicalLayer(tuple(parts), None, size_in, shape.d_out))
+            reduced.append(CanonicalLayer(tuple(parts), None, size_in, shape.d_out))
             embedding = Scaled(domain.eye(shape.d_out))
             continue
         layer, embedding, clear = _hidden_layer(parts, size_in, widths[index + 1], readers[index], domain)
@@ -151,25 +151,25 @@ def _reduce(
             largest = float(np.abs(embedding.array).max(initial=0.0)) or 1.0
             log_scale = 3 * log_scale + embedding.exponent * float(np.log(2)) + float(np.log(largest))
             embedding = Scaled(embedding.array / largest, 0, embedding.noise)
-        found.append(layer)
-    is_scaled = follows_scale and bool(found[-1].terms)
-    return CanonicalForm(architecture, domain, tuple(found), log_scale if is_scaled else None, is_clear)
+        reduced.append(layer)
+    is_scaled = follows_scale and bool(reduced[-1].terms)
+    return CanonicalForm(architecture, domain, tuple(reduced), log_scale if is_scaled else None, is_clear)
 
 
 def _readers(
     layers: list[list[Maps]], widths: tuple[int, ...], architecture: Architecture, domain: Domain
 ) -> tuple[list[RowGauge | None], bool]:
     """For each hidden layer a basis of what later layers read of its output, None if it is all of it."""
-    found: list[RowGauge | None] = []
+    gauges: list[RowGauge | None] = []
     is_clear = True
     for maps, width in [] if architecture.residual else list(zip(layers, widths))[:0:-1]:
         terms, _ = layer_terms(maps, Scaled(domain.eye(width)), architecture.rule.has_scale, domain)
-        after = found[-1].rows if found and found[-1] is not None else None
+        after = gauges[-1].rows if gauges and gauges[-1] is not None else None
         rows = visible_rows(terms, after, domain) if terms else domain.zeros((0, width))
         gauge = row_gauge(rows, domain)
         is_clear = is_clear and gauge.is_clear
-        found.append(None if len(gauge.pivots) == width else gauge)
-    return found[::-1], is_clear
+        gauges.append(None if len(gauge.pivots) == width else gauge)
+    return gauges[::-1], is_clear
 
 
 def _check_size(weights: Weights) -> None:
@@ -192,7 +192,7 @@ def _value_gauge(term: AttentionTerm, value_width: int | None, domain: Domain) -
     else:
         gauge = row_gauge(W, domain, term.heads * value_width, term.W.noise)
         V, O, pivots, clear = gauge.rows, gauge.basis, gauge.pivots, gauge.is_clear
-    found = CanonicalTerm(
+    gauged = CanonicalTerm(
         term.K.array,
         term.Q,
         V,
@@ -204,7 +204,7 @@ def _value_gauge(term: AttentionTerm, value_width: int | None, domain: Domain) -
         term.K.exponent,
         term.W.exponent,
     )
-    return found, clear
+    return gauged, clear
 
 
 def _without_scale(terms: list[CanonicalTerm]) -> tuple[list[CanonicalTerm], float]:
@@ -213,8 +213,8 @@ def _without_scale(terms: list[CanonicalTerm]) -> tuple[list[CanonicalTerm], flo
         return [], 0.0
     top = max(term.output_exponent for term in terms)
     largest = max(float(np.abs(Scaled(term.O, term.output_exponent).join(top)).max()) for term in terms)
-    found = [replace(term, O=term.O / largest, output_exponent=term.output_exponent - top) for term in terms]
-    return found, top * float(np.log(2)) + float(np.log(largest))
+    scaled = [replace(term, O=term.O / largest, output_exponent=term.output_exponent - top) for term in terms]
+    return scaled, top * float(np.log(2)) + float(np.log(largest))
 
 
 def _hidden_layer(
@@ -237,7 +237,7 @@ def _hidden_layer(
         basis = domain.zeros((d_out, len(gauge.pivots)))
         basis[list(reader.pivots)] = gauge.basis
     parts = np.split(gauge.rows, np.cumsum([O.shape[1] for _, O in kept])[:-1], axis=1) if kept else []
-    found = tuple(replace(term, O=O, output_exponent=0) for (term, _), O in zip(kept, parts))
+    kept_terms = tuple(replace(term, O=O, output_exponent=0) for (term, _), O in zip(kept, parts))
     # A rank that floats cut must leave every term as it is, small ones too.
     is_clear = gauge.is_clear and (
         domain.is_exact
@@ -246,5 +246,5 @@ def _hidden_layer(
             for (_, O), part in zip(kept, parts)
         )
     )
-    layer = CanonicalLayer(found, gauge.pivots, size_in, len(gauge.pivots))
+    layer = CanonicalLayer(kept_terms, gauge.pivots, size_in, len(gauge.pivots))
     return layer, Scaled(basis, top).split(domain), is_clear

@@ -137,8 +137,8 @@ def _divide(array: Array, number: Any, domain: Domain) -> Array:
 def _factor(product: Array, rank: int, domain: Domain) -> tuple[Array, Array]:
     """T and S with ``rank`` rows and SᵀT = product: echelon over exact domains, balanced floats."""
     if domain.rounds:
-        found = balanced_factors(product, rank)
-        T, S = found.T, found.S
+        factors = balanced_factors(product, rank)
+        T, S = factors.T, factors.S
     else:
         echelon = domain.rref(product)
         T, S = echelon.matrix[: echelon.rank], product[:, list(echelon.pivots)].T

@@ -54,12 +54,12 @@ def least_norm(weights: Weights) -> LeastNorm:
         step: dict[GroupFactor, Array] = {}
         for factor in linear_factors(architecture):
             imbalance = max(imbalance, _imbalance(factor, tensors))
-            found, moved = factor.fix(tensors)
+            element, moved = factor.fix(tensors)
             tensors |= moved
-            if found.element is None:
+            if element.element is None:
                 symmetry = None
             else:
-                step[factor] = found.element
+                step[factor] = element.element
         if symmetry is not None:
             symmetry = Symmetry(architecture, RR, step).compose(symmetry)
         best.append(min([imbalance, *best[-1:]]))
@@ -94,10 +94,10 @@ def rough_gauge(weights: Weights) -> Symmetry | None:
             imbalance = max(imbalance, difference)
             element = _balancing(G, H)
             if element is None:
-                found, moved = factor.fix(tensors)
-                if found.element is None:
+                step, moved = factor.fix(tensors)
+                if step.element is None:
                     return None
-                element = found.element
+                element = step.element
             else:
                 element = join_scale(element, (f - e) // 2)
                 if difference < NORM_NEAR:

@@ -39,8 +39,8 @@ def restore(form: CanonicalForm, gauge: Gauge = "echelon") -> tuple[Weights, boo
             if gauge == "echelon":
                 heads += _echelon_heads(term, shape, log_factor, domain)
             else:
-                found, clear = _balanced_heads(term, shape, log_factor, architecture.rule.has_scale)
-                heads += found
+                balanced, clear = _balanced_heads(term, shape, log_factor, architecture.rule.has_scale)
+                heads += balanced
                 is_clear = is_clear and clear
         heads += [pad_head(shape, domain)] * (shape.heads - len(heads))
         layers.append(tuple(heads))

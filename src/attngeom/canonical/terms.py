@@ -57,14 +57,14 @@ def layer_terms(
 
     Also whether every choice was clear; over exact domains it always is.
     """
-    found: list[AttentionTerm] = []
+    terms: list[AttentionTerm] = []
     is_clear = True
     for maps in layer:
         term, clear = _term(maps, embedding, has_scale, domain)
         is_clear = is_clear and clear
         if term is not None:
-            found.append(term)
-    return _merge_exact(found, domain) if domain.is_exact else _merge_floats(found, is_clear, domain)
+            terms.append(term)
+    return _merge_exact(terms, domain) if domain.is_exact else _merge_floats(terms, is_clear, domain)
 
 
 def _term(maps: Maps, embedding: Scaled, has_scale: bool, domain: Domain) -> tuple[AttentionTerm | None, bool]:
@@ -135,10 +135,10 @@ def _merge_floats(terms: list[AttentionTerm], is_clear: bool, domain: Domain) ->
             groups.append([place])
         is_clear = is_clear and not any(HEADS_SAME <= distance < HEADS_CLOSE_CALL for distance in distances)
     kept = [(group[0], _sum([terms[place] for place in group], domain)) for group in groups]
-    keys = [(_linear_form(matrices[place]), _log_size(matrices[place])) for place, found in kept if found]
+    keys = [(_linear_form(matrices[place]), _log_size(matrices[place])) for place, merged_terms in kept if merged_terms]
     order, clear = _sort(keys)
-    found = [term for _, merged in kept for term in merged]
-    return [found[place] for place in order], is_clear and clear
+    merged_terms = [term for _, merged in kept for term in merged]
+    return [merged_terms[place] for place in order], is_clear and clear
 
 
 def _distance(first: Scaled, second: Scaled) -> float:
@@ -168,10 +168,10 @@ def _sort(keys: list[tuple[float, float]]) -> tuple[list[int], bool]:
     firsts = np.array([keys[place][0] for place in order])
     gaps = np.diff(firsts)
     is_clear = not bool(np.any((gaps >= HEADS_SAME) & (gaps < HEADS_CLOSE_CALL)))
-    found: list[int] = []
+    sorted_places: list[int] = []
     for block in np.split(np.arange(len(order)), np.flatnonzero(gaps >= HEADS_SAME) + 1) if order else []:
         inside = sorted((order[place] for place in block), key=lambda place: keys[place][1])
         seconds = np.array([keys[place][1] for place in inside])
         is_clear = is_clear and not bool(np.any(np.diff(seconds) < HEADS_CLOSE_CALL))
-        found += inside
-    return found, is_clear
+        sorted_places += inside
+    return sorted_places, is_clear

@@ -113,8 +113,8 @@ def find_linear_violation(coefficients: Coefficients) -> Violation | None:
 
 
 def _first_true(mask: Array) -> tuple[int, ...] | None:
-    found = np.argwhere(mask)
-    return tuple(int(x) for x in found[0]) if len(found) else None
+    places = np.argwhere(mask)
+    return tuple(int(x) for x in places[0]) if len(places) else None
 
 
 def _find_copy(coefficients: Coefficients) -> Violation | None:

@@ -33,20 +33,20 @@ def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
     # With a bound above the tolerance more starts cannot change the verdict.
     nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else NEAREST_STARTS)
     distance = nearest.distance / norm * (1 + 1e-12)
-    found: dict[str, Any] = {"distance": distance, "tolerance": tolerance}
+    measured: dict[str, Any] = {"distance": distance, "tolerance": tolerance}
     if distance <= tolerance:
         values = lapack.svdvals(nearest.point.A)
         size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
         reason = f"a layer lies at relative distance {digits.error(distance, 2)}, within the tolerance"
-        return question.answer("realizable", reason, rank=size, points=(nearest.point.scaled(exponent),), **found)
+        return question.answer("realizable", reason, rank=size, points=(nearest.point.scaled(exponent),), **measured)
     if bound > tolerance:
         if coefficients.t > 1 and conjugate_pair_distance(unit) <= tolerance * norm:
             reason = f"conjugate linear factors within the tolerance; every real layer is at distance ≥ {bound:.2e}"
-            return question.answer("closure_only", reason, rank=1, **found)
+            return question.answer("closure_only", reason, rank=1, **measured)
         reason = (
             f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {digits.error(distance, 2)}"
         )
-        return question.answer("not_realizable", reason, **found)
+        return question.answer("not_realizable", reason, **measured)
     known = f"every layer is at ≥ {bound:.2e}" if bound > 0 else "whether a layer is nearer is not known"
     reason = f"the nearest layer found is at relative distance {digits.error(distance, 2)}; {known}"
-    return question.answer("undecided", reason, **found)
+    return question.answer("undecided", reason, **measured)

@@ -134,10 +134,10 @@ class _HeadsQuestion:
             if bound >= len(turned):
                 continue
             flat = turned.reshape(len(turned), -1)
-            found = nonzero_minor(GF(WORD_PRIME).convert(flat).T, bound + 1, WORD_PRIME)
-            if found is None:
+            minor_places = nonzero_minor(GF(WORD_PRIME).convert(flat).T, bound + 1, WORD_PRIME)
+            if minor_places is None:
                 continue
-            columns, rows = map(list, found)
+            columns, rows = map(list, minor_places)
             value = QQ.det(flat[np.ix_(rows, columns)])
             S = table.shape[2]
             places = [[column // S, *pairs(self.coefficients.d)[column % S]] for column in columns]
@@ -147,59 +147,59 @@ class _HeadsQuestion:
         return None
 
     def decide(self, table: Array) -> HeadsCertification:
-        found = decompose(table, self.seed)
-        if found is None:
+        decomposition = decompose(table, self.seed)
+        if decomposition is None:
             return self.answer("undecided", "the numbers of the commutant are too long for an exact decision")
         real: list[LayerSplitting] = []
         solved = True
-        for number in range(len(found.summands)):
-            heads = found.real_heads(number)
+        for number in range(len(decomposition.summands)):
+            heads = decomposition.real_heads(number)
             real += heads or ()
             solved &= heads is not None
         fits = all(split.rank_A <= self.attention and split.rank_V <= self.value for split in real)
         if solved and fits and len(real) <= self.heads:
             reason = f"{len(real)} head{'s' * (len(real) > 1)} within the ranks add up to the coefficients"
             return self.answer("realizable", reason, blocks=tuple(map(FoundHead.of, real)))
-        if found.pencil.shape != (self.heads * self.value, self.heads * self.attention):
-            n, m = found.pencil.shape
+        if decomposition.pencil.shape != (self.heads * self.value, self.heads * self.attention):
+            n, m = decomposition.pencil.shape
             reason = (
                 f"the flattening ranks {n} and {m} are below H·v = {self.heads * self.value} or H·a ="
                 f" {self.heads * self.attention}: sums that are not direct are not decided"
             )
             return self.answer("undecided", reason)
-        return self._refute_direct_sum(found)
+        return self._refute_direct_sum(decomposition)
 
-    def _refute_direct_sum(self, found: Decomposition) -> HeadsCertification:
+    def _refute_direct_sum(self, decomposition: Decomposition) -> HeadsCertification:
         """Every sum of H heads would be direct: count the summands, look for real ones, look at each of them."""
-        form = trace_form(found.basis)
+        form = trace_form(decomposition.basis)
         rank = QQ.rank(form)
         if rank < self.heads:
             reason = f"the trace form of the commutant has rank {rank}, so there are at most {rank} summands"
-            return self._refuted(found, reason, {"count": rank})
-        for number, (summand, split) in enumerate(zip(found.summands, found.splittings), start=1):
+            return self._refuted(decomposition, reason, {"count": rank})
+        for number, (summand, split) in enumerate(zip(decomposition.summands, decomposition.splittings), start=1):
             if summand.kind not in ("brick", "local"):
                 continue
             idempotent = QQ.matmul(summand.E, summand.E_inverse), QQ.matmul(summand.F, summand.F_inverse)
             argument: dict[str, Any] = {"idempotent": _pair(idempotent), "violated": None}
             if summand.sizes != (self.value, self.attention):
                 reason = f"summand {number} is indecomposable with widths (v, a) = {summand.sizes}"
-                return self._refuted(found, reason, argument)
+                return self._refuted(decomposition, reason, argument)
             if split.status == "none":
-                violated = self._violation(found.pencil.C, idempotent[0])
+                violated = self._violation(decomposition.pencil.C, idempotent[0])
                 argument["violated"] = violated.evidence
                 reason = (
                     f"summand {number} is indecomposable and no head: {violated.family} has value {violated.value[:60]}"
                 )
-                return self._refuted(found, reason, argument)
+                return self._refuted(decomposition, reason, argument)
         if rank == self.heads:
             element = _negative_element(form)
             if element is not None:
                 reason = "an element x of the commutant has tr(x²) < 0: the heads are not all real"
-                return self._refuted(found, reason, {"negative": [str(x) for x in element]})
-        if any(summand.kind == "field" for summand in found.summands):
+                return self._refuted(decomposition, reason, {"negative": [str(x) for x in element]})
+        if any(summand.kind == "field" for summand in decomposition.summands):
             reason = "summands are closed under conjugation only: such heads are decided over Q(√D) alone"
             return self.answer("undecided", reason)
-        if any(split.status == "complex" for split in found.splittings):
+        if any(split.status == "complex" for split in decomposition.splittings):
             return self.answer(
                 "undecided", "the linear factors of a head are conjugate; this is not certified for heads"
             )
@@ -213,11 +213,11 @@ class _HeadsQuestion:
         y[:, :, :m] = np.swapaxes(QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S), 1, 2)
         return find_violation(y / pair_orbits(d)[:, None], d, self.attention, np.random.default_rng(self.seed))
 
-    def _refuted(self, found: Decomposition, reason: str, argument: Mapping[str, Any]) -> HeadsCertification:
+    def _refuted(self, decomposition: Decomposition, reason: str, argument: Mapping[str, Any]) -> HeadsCertification:
         commutant = {
-            "rows": list(found.pencil.rows),
-            "columns": list(found.pencil.columns),
-            "basis": [_pair(pair) for pair in found.basis],
+            "rows": list(decomposition.pencil.rows),
+            "columns": list(decomposition.pencil.columns),
+            "basis": [_pair(pair) for pair in decomposition.basis],
             "argument": dict(argument),
         }
         return self.answer("not_realizable", reason, witness={"commutant": commutant})

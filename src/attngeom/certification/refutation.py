@@ -86,9 +86,9 @@ def find_violation(y: Array, d: int, attention: int | None, rng: np.random.Gener
         for degree in range(2, max(4, a + 1) + 1):
             searches = [_find_rank] if degree == a + 1 <= d else []
             for search in [*searches, *SEARCHES.get(degree, ())]:
-                found = search(table, rng)
-                if found is not None:
-                    return found
+                violation = search(table, rng)
+                if violation is not None:
+                    return violation
     raise ArithmeticError("no violated invariant was located; this is a defect of the search")
 
 
@@ -103,9 +103,9 @@ def nonzero_minor(matrix: Array, size: int, p: int) -> tuple[tuple[int, ...], tu
 def _find_rank(table: Table, rng: np.random.Generator) -> Violation | None:
     a = table.attention
     for i, flattening in enumerate(table.residues):
-        found = nonzero_minor(flattening, a + 1, table.field.p)
-        if found is not None:
-            S, L = found
+        minor = nonzero_minor(flattening, a + 1, table.field.p)
+        if minor is not None:
+            S, L = minor
             value = submatrix_minors(table.exact[i], np.array([S]), np.array([L]), QQ)[0]
             chosen = [list(pairs(table.d)[s]) for s in S]
             label = f"row={i} S=({', '.join(str(tuple(s)) for s in chosen)}) L={L}"
@@ -122,10 +122,10 @@ def _find_segre(table: Table, rng: np.random.Generator) -> Violation | None:
     k, l = pair_rows(d)
     weights = field.reduce(field.reduce(z[k] * z[l]) * np.where(k == l, 1, 2))
     values = field.matmul(weights[None, None, :], table.residues)[:, 0, :]
-    found = nonzero_minor(values, 2, field.p)
-    if found is None:
+    minor = nonzero_minor(values, 2, field.p)
+    if minor is None:
         return None
-    (n, s), (m, r) = found
+    (n, s), (m, r) = minor
     variety = Variety(d, d, d_out=2, targets=2)
     family = SegreQuadrics(variety)
     block = np.ix_([n, s], range(len(k)), [m, r])
@@ -142,16 +142,16 @@ def _find_pencil(table: Table, rng: np.random.Generator) -> Violation | None:
     for place, exact, residues in table.slices():
         number = residues.shape[1]
         mixed = field.matmul(residues, field.random((number, 1), rng))[:, 0][pair_index(d)]
-        found = nonzero_minor(mixed, 3, field.p)
-        if found is None:
+        minor = nonzero_minor(mixed, 3, field.p)
+        if minor is None:
             continue
-        I, J = (np.array([x]) for x in found)
+        I, J = (np.array([x]) for x in minor)
         K = np.array(triples(number))
         values = pencil_values(residues, np.repeat(I, len(K), 0), np.repeat(J, len(K), 0), K, d, field)
         index = int(np.flatnonzero(values)[0])
         value = pencil_values(exact, I, J, K[index : index + 1], d, QQ)[0]
-        data = {"slice": place, "I": list(found[0]), "J": list(found[1]), "K": K[index].tolist()}
-        label = f"{place['side']}={place['index']} I={found[0]} J={found[1]} K={tuple(K[index].tolist())}"
+        data = {"slice": place, "I": list(minor[0]), "J": list(minor[1]), "K": K[index].tolist()}
+        label = f"{place['side']}={place['index']} I={minor[0]} J={minor[1]} K={tuple(K[index].tolist())}"
         return Violation("slice-pencil", label, 3, data, str(value))
     return None
 
@@ -162,10 +162,10 @@ def _find_restriction(table: Table, rng: np.random.Generator) -> Violation | Non
         if residues.shape[1] < 3:
             continue
         binary = restrict(residues, field.random((1, 2, d), rng).astype(object), field)[0]
-        found = nonzero_minor(binary, 3, field.p)
-        if found is None:
+        minor = nonzero_minor(binary, 3, field.p)
+        if minor is None:
             continue
-        L = found[1]
+        L = minor[1]
 
         def minors(lines: Array, y: Array = residues, columns: tuple[int, ...] = L, domain: Any = field) -> Array:
             b = restrict(y[:, list(columns)], lines, domain)

@@ -72,9 +72,9 @@ def _decide_rank(question: LayerQuestion, splitting: Splitting) -> Certification
     bound = size if attention is None else attention
     field = "" if domain.degree == 1 else ", over the field of a real root of the cubic in the witness"
     if needed <= bound:
-        found = size if size <= bound else needed
-        reason = f"{signature}{field}, so a real A of rank {found} has it as symmetric part"
-        return question.answer("realizable", reason, rank=found, witness=witness)
+        width = size if size <= bound else needed
+        reason = f"{signature}{field}, so a real A of rank {width} has it as symmetric part"
+        return question.answer("realizable", reason, rank=width, witness=witness)
     if size <= 2 * bound:
         reason = (
             f"{signature}{field} and is the only quadratic factor: real weights need rank {needed}, complex {bound}"
@@ -89,8 +89,8 @@ def _factored_point(splitting: Splitting) -> LayerMatrices:
     d = splitting.B.shape[0]
     table = QQ.zeros((1, d, d * (d + 1) // 2))
     table[0, 0] = splitting.B[pair_rows(d)] * pair_orbits(d)
-    found = split_layer(table, QQ)
-    point, domain = found.points[0], found.domain
+    split = split_layer(table, QQ)
+    point, domain = split.points[0], split.domain
     A = domain.matmul(point.A[:, :1], point.V)
     return LayerMatrices(A, domain.convert(splitting.V), domain)
 

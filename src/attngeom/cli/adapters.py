@@ -32,20 +32,20 @@ def inspect_adapter(path: Path, json: bool) -> None:
     """The pairs of an adapter and their redundancy."""
     from attngeom.models.adapters import open_adapter
 
-    found = open_adapter(path)
-    about = {"parameters": f"{found.parameters:,}", "redundancy": f"{found.redundancy:,} (theorem)"}
-    lines = (f"  {x.module}: {x.rows} × {x.columns}, rank {x.rank}, GL({x.rank})" for x in found.pairs.values())
-    title = f"LoRA adapter, {len(found.pairs)} modules"
-    print_answer(json, found.to_json(), pairs(title, about), *map(prose, lines))
+    adapter = open_adapter(path)
+    about = {"parameters": f"{adapter.parameters:,}", "redundancy": f"{adapter.redundancy:,} (theorem)"}
+    lines = (f"  {x.module}: {x.rows} × {x.columns}, rank {x.rank}, GL({x.rank})" for x in adapter.pairs.values())
+    title = f"LoRA adapter, {len(adapter.pairs)} modules"
+    print_answer(json, adapter.to_json(), pairs(title, about), *map(prose, lines))
 
 
 def compare_adapter_folders(one: Path, other: Path, json: bool, seed: int) -> int:
     """Whether two adapters change the weights in the same way."""
     from attngeom.models.adapters import compare_adapters, open_adapter
 
-    found = compare_adapters(open_adapter(one), open_adapter(other), seed=seed)
-    print_answer(json, found.to_json(), prose(found))
-    return VERDICTS[found.is_positive]
+    comparison = compare_adapters(open_adapter(one), open_adapter(other), seed=seed)
+    print_answer(json, comparison.to_json(), prose(comparison))
+    return VERDICTS[comparison.is_positive]
 
 
 def canonicalize_adapter(path: Path, out: Path, json: bool) -> None:
@@ -74,8 +74,8 @@ def fingerprint_adapter_folder(path: Path, seed: int, json: bool) -> None:
     """Print the fingerprints of the changes of an adapter."""
     from attngeom.models.adapters import fingerprint_adapter, open_adapter
 
-    found = fingerprint_adapter(open_adapter(path), seed)
-    print_answer(json, {"modules": found, "seed": seed}, pairs("fingerprints of changes", found))
+    fingerprints = fingerprint_adapter(open_adapter(path), seed)
+    print_answer(json, {"modules": fingerprints, "seed": seed}, pairs("fingerprints of changes", fingerprints))
 
 
 def refuse_alignment(*paths: Path) -> None:

@@ -154,9 +154,9 @@ def show_command(
     if failures:
         _show_failures(store, limit, json)
         return
-    found = _selected(store, question, where, sort)
+    selected = _selected(store, question, where, sort)
     rows = []
-    for fact, _ in found[:limit]:
+    for fact, _ in selected[:limit]:
         parameters = " ".join(
             f"{key}={canonical_json(value) if isinstance(value, list | dict) else value}"
             for key, value in fact.task.parameters.items()
@@ -164,18 +164,18 @@ def show_command(
         network = short_name(fact.task.architecture)
         rows.append((fact.task.question, network, parameters, summarize_answer(fact), fact.result.evidence))
     columns = ("question", "architecture", "parameters", "answer", "evidence")
-    more = f"; the first {limit} are shown, give --limit for more" if len(found) > limit else ""
-    record = {"facts": [fact.to_json() for fact, _ in found]}
-    print_answer(json, record, table(columns, rows, left=columns), f"{len(found):,} facts{more}")
+    more = f"; the first {limit} are shown, give --limit for more" if len(selected) > limit else ""
+    record = {"facts": [fact.to_json() for fact, _ in selected]}
+    print_answer(json, record, table(columns, rows, left=columns), f"{len(selected):,} facts{more}")
 
 
 def _show_failures(store: Path, limit: int, json: bool) -> None:
     with FactStore(store, read_only=True) as opened:
-        found = opened.failures()
+        failures = opened.failures()
     columns = ("task", "reason", "detail", "attempts")
-    rows = [(failure.task, failure.reason, failure.detail, failure.attempts) for failure in found[:limit]]
-    record = {"failures": [failure.to_json() for failure in found]}
-    print_answer(json, record, table(columns, rows, left=columns[:3]), f"{len(found):,} failures")
+    rows = [(failure.task, failure.reason, failure.detail, failure.attempts) for failure in failures[:limit]]
+    record = {"failures": [failure.to_json() for failure in failures]}
+    print_answer(json, record, table(columns, rows, left=columns[:3]), f"{len(failures):,} failures")
 
 
 @group.command("export")
@@ -190,9 +190,9 @@ def export_command(
 ) -> None:
     """Write facts, filtered and sorted, as CSV, Parquet or Markdown."""
     check_format(out)
-    found = _selected(store, question, where, sort)
-    export(found, out)
-    print_answer(json, {"facts": len(found), "out": str(out)}, f"{len(found):,} facts written to {out}")
+    table = _selected(store, question, where, sort)
+    export(table, out)
+    print_answer(json, {"facts": len(table), "out": str(out)}, f"{len(table):,} facts written to {out}")
 
 
 @group.command("merge")
@@ -234,9 +234,9 @@ def summary_command(
     with FactStore(store, read_only=True) as opened:
         tables = summary_tables(opened)
     if out is not None:
-        write_atomic(out, "\n\n".join(found.to_markdown() for found in tables) + "\n")
-    record = {"tables": [found.to_json() for found in tables], "out": None if out is None else str(out)}
-    shown = (f"{found.title}\n{table(found.columns, found.rows, left=found.columns[:1])}" for found in tables)
+        write_atomic(out, "\n\n".join(each.to_markdown() for each in tables) + "\n")
+    record = {"tables": [each.to_json() for each in tables], "out": None if out is None else str(out)}
+    shown = (f"{each.title}\n{table(each.columns, each.rows, left=each.columns[:1])}" for each in tables)
     print_answer(json, record, "\n\n".join(shown) if out is None else f"written to {out}")
 
 
@@ -262,12 +262,12 @@ def verify_command(
     """
     with FactStore(store, read_only=True) as opened, working("rechecking") as report:
         update = partial(report, "rechecking certificates")
-        found = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update, seconds)
-    title = {True: "valid", False: "not valid", None: "undecided"}[found.valid]
-    lines = [f"{fact}: {why}" for fact, why in found.problems]
-    lines += [f"{each.fact}: {', '.join(each.fields)} not checked: {each.reason}" for each in found.unchecked]
-    print_answer(json, found.to_json(), pairs(title, found.rows()), *map(prose, lines[:FACT_ROWS]))
-    return VERDICTS[found.is_positive]
+        verdict = recheck(opened, certificates, recompute, seed, workers or os.cpu_count() or 1, update, seconds)
+    title = {True: "valid", False: "not valid", None: "undecided"}[verdict.valid]
+    lines = [f"{fact}: {why}" for fact, why in verdict.problems]
+    lines += [f"{each.fact}: {', '.join(each.fields)} not checked: {each.reason}" for each in verdict.unchecked]
+    print_answer(json, verdict.to_json(), pairs(title, verdict.rows()), *map(prose, lines[:FACT_ROWS]))
+    return VERDICTS[verdict.is_positive]
 
 
 @group.command("plot")

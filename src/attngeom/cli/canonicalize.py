@@ -46,19 +46,19 @@ def canonicalize_command(
     """Write the canonical representative of the weights; a compact file is restored to weights."""
     chosen = None if gauge is None else check_choice(gauge, GAUGES, "gauge")
     start = None if is_compact(weights) else read_weights(weights)
-    found = from_form(read_compact(weights), chosen) if start is None else canonicalize(start, chosen)
+    canonical = from_form(read_compact(weights), chosen) if start is None else canonicalize(start, chosen)
     if compact:
-        if not isinstance(found, Canonicalization):
+        if not isinstance(canonical, Canonicalization):
             raise InputError("--compact given; compact files hold lightning, softmax and sigmoid without options")
-        write_compact(found.form, out)
+        write_compact(canonical.form, out)
     else:
-        check_moved(start, found.weights)
-        write_weights(found.weights, out)
+        check_moved(start, canonical.weights)
+        write_weights(canonical.weights, out)
     before, after = weights.stat().st_size, out.stat().st_size
     sizes = {"bytes_before": before, "bytes_after": after, "bytes_saved": before - after}
-    record = {**found.to_json(), **sizes, "compact": compact, "out": str(out)}
+    record = {**canonical.to_json(), **sizes, "compact": compact, "out": str(out)}
     size = f"{before:,} before, {after:,} after"
-    print_answer(json, record, titled(found.rows(), bytes=size, written_to=out))
+    print_answer(json, record, titled(canonical.rows(), bytes=size, written_to=out))
 
 
 def teleport_command(
@@ -83,7 +83,7 @@ def teleport_command(
         if inputs is None or targets is None:
             raise InputError("--objective gradient given without data; give --inputs and --targets")
         data = read_array(inputs)[0], read_array(targets)[0]
-    found = teleport(start, goal, seed, *data, budget)
-    check_moved(start, found.weights)
-    write_weights(found.weights, out)
-    print_answer(json, {**found.to_json(), "out": str(out)}, titled(found.rows(), out=out))
+    moved = teleport(start, goal, seed, *data, budget)
+    check_moved(start, moved.weights)
+    write_weights(moved.weights, out)
+    print_answer(json, {**moved.to_json(), "out": str(out)}, titled(moved.rows(), out=out))

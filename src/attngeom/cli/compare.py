@@ -36,7 +36,7 @@ def compare_command(
         result = compare(read_weights(first), read_weights(second), tolerance, seed, report)
     if out is not None and result.symmetry is not None:
         write_atomic(out, to_json(symmetry_to_json(result.symmetry)) + "\n")
-    dropped = {str(path): found for path in (first, second) if (found := read_dropped(path))}
+    dropped = {str(path): unread for path in (first, second) if (unread := read_dropped(path))}
     written = (
         {} if out is None else {"written_to": out if result.symmetry else "nothing: there is no symmetry to write"}
     )

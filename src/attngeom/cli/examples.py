@@ -106,8 +106,8 @@ def _usage(usage: str, ctx: Any) -> list[str]:
 
 
 def _record(name: str, record: Callable[[Any], tuple[str, str] | None], ctx: Any) -> tuple[str, str] | None:
-    found = record(ctx)
-    return None if found is None else (name, found[1])
+    recorded = record(ctx)
+    return None if recorded is None else (name, recorded[1])
 
 
 def _leaves(kind: Any) -> list[Any]:

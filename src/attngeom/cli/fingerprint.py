@@ -13,5 +13,5 @@ def fingerprint_command(weights: WeightsPath, json: Json = False, seed: IgnoredS
 
     A folder of a model, or of a LoRA adapter, has one as well: see attngeom model fingerprint --help.
     """
-    found = fingerprint(read_weights(weights))
-    print_answer(json, found.to_json(), titled(found.rows()))
+    answer = fingerprint(read_weights(weights))
+    print_answer(json, answer.to_json(), titled(answer.rows()))

@@ -43,22 +43,22 @@ def heads_command(
     With --prove, --widths, --attention and --heads: whether generic layers of these sizes have unique heads. Exit
     code 0: unique, or found; 1: not unique, or no heads give the function; 3: cannot be told.
     """
-    found: Result
+    answer: Result
     if source is None:
         if not prove or widths is None or attention is None or heads is None:
             raise InputError("no SOURCE given; give a file, or --prove with --widths, --attention and --heads")
         sizes = parse_list(widths, "widths")
         architecture = Architecture(sizes, attention, tokens=tokens, heads=heads, value_width=value_width)
-        found = generic_heads(architecture, seed)
+        answer = generic_heads(architecture, seed)
     elif prove or widths is not None or attention is not None or value_width is not None:
         raise InputError(f"{source} given with sizes of generic layers; give either a file, or --prove with sizes")
     else:
         with working("reading") as report:
             given = _read(source, partial(report, READING))
             report("deciding", 0, None)
-            found = decide_heads(given, heads, noise=noise, seed=seed)
-    print_answer(json, found.to_json(), titled(found.rows()))
-    return VERDICTS[found.is_positive]
+            answer = decide_heads(given, heads, noise=noise, seed=seed)
+    print_answer(json, answer.to_json(), titled(answer.rows()))
+    return VERDICTS[answer.is_positive]
 
 
 def _read(source: Path, report: Report) -> Weights | Coefficients:

@@ -170,13 +170,13 @@ def describe(summary: IdealSummary) -> Iterator[str]:
         yield prose(f"Stopped in {summary.stopped}. Only complete degrees are shown.")
 
 
-def describe_completeness(found: CompletenessResult) -> Iterator[str]:
+def describe_completeness(result: CompletenessResult) -> Iterator[str]:
     """One sentence about all degrees, and one about the check."""
-    shown = found.rows()
-    if not found.modules:
+    shown = result.rows()
+    if not result.modules:
         yield prose(shown["generators"])
         return
-    yield prose(f"The ideal is generated {shown['generators']} ({found.theorem}).")
+    yield prose(f"The ideal is generated {shown['generators']} ({result.theorem}).")
     yield prose(f"All minimal generators: {shown['modules']}; {shown['variety']}.")
     if "check" in shown:
         yield prose(f"Finite check beside the theorem: {shown['check']}.")

@@ -20,6 +20,6 @@ def inspect_command(
 ) -> None:
     """Describe a point of weight space: its stratum, its fiber, and which hypotheses of the theorems hold."""
     with working("inspecting"):
-        found = inspect(read_weights(weights), noise, seed)
-    title = "exact weights" if found.weights.domain.is_exact else "float weights: ranks are estimates"
-    print_answer(json, {**found.to_json(), "seed": seed}, pairs(title, found.rows()))
+        inspection = inspect(read_weights(weights), noise, seed)
+    title = "exact weights" if inspection.weights.domain.is_exact else "float weights: ranks are estimates"
+    print_answer(json, {**inspection.to_json(), "seed": seed}, pairs(title, inspection.rows()))

@@ -31,7 +31,7 @@ from attngeom.limits.sizes import COUNTED_WIDTH, LISTED_POLYNOMIALS
 
 
 def _names() -> list[str]:
-    return [found.name for found in families(Variety(4, 3, tokens=2))]
+    return [family.name for family in families(Variety(4, 3, tokens=2))]
 
 
 def invariants_command(

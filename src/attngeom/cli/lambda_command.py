@@ -75,13 +75,17 @@ def lambda_command(
         print_answer(json, strata.to_json(), f"rank strata of {strata.scope}", shown)
         return 0
     point = read_weights(Path(str(weights)))
-    found = global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
+    coefficient = (
+        global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
+    )
     if certificate is not None:
-        if found.certificate is None:
-            raise InputError(f"no certificate can be written: {found.standing}, by Theorem {found.theorem}; see docs")
-        write_certificate(found.certificate, certificate)
+        if coefficient.certificate is None:
+            raise InputError(
+                f"no certificate can be written: {coefficient.standing}, by Theorem {coefficient.theorem}; see docs"
+            )
+        write_certificate(coefficient.certificate, certificate)
     if export_benchmark is not None:
-        write_benchmark(found, export_benchmark)
+        write_benchmark(coefficient, export_benchmark)
     title = f"learning coefficient, {point.architecture.kind} attention"
-    print_answer(json, found.to_json(), pairs(title, found.rows()))
-    return 0 if found.is_proven else EXIT_UNDECIDED
+    print_answer(json, coefficient.to_json(), pairs(title, coefficient.rows()))
+    return 0 if coefficient.is_proven else EXIT_UNDECIDED

@@ -34,11 +34,11 @@ def laws_command(
         options.check_stored_seed(seed)
     wanted = prove or certificate is not None
     with working("brackets"):
-        found = conserved_quantities(architecture, prove=True if wanted else None, seed=seed)
+        answer = conserved_quantities(architecture, prove=True if wanted else None, seed=seed)
     if certificate is not None:
-        if found.certificate is None:
-            raise InputError(f"no certificate was written: {found.reason}")
-        write_certificate(found.certificate, certificate)
+        if answer.certificate is None:
+            raise InputError(f"no certificate was written: {answer.reason}")
+        write_certificate(answer.certificate, certificate)
     title = f"{architecture.kind} attention, widths {','.join(map(str, architecture.widths))}"
-    print_answer(json, found.to_json(), pairs(title, found.rows()))
-    return EXIT_UNDECIDED if wanted and not found.is_complete else 0
+    print_answer(json, answer.to_json(), pairs(title, answer.rows()))
+    return EXIT_UNDECIDED if wanted and not answer.is_complete else 0

@@ -53,17 +53,17 @@ def coefficients_command(
     seed: IgnoredSeed = 0,
 ) -> None:
     """Expand one lightning layer into the coefficients of its cubic polynomials."""
-    found = coefficients(read_weights(weights))
+    layer = coefficients(read_weights(weights))
     if out is not None:
         if out.suffix != ".json":
             raise InputError(f"--out {out} given; coefficients are written as .json")
-        write_coefficients(found, out)
+        write_coefficients(layer, out)
     if json:
-        print_json(coefficients_to_json(found))
+        print_json(coefficients_to_json(layer))
         return
-    d, t = found.d, found.t
+    d, t = layer.d, layer.t
     shown = {
-        "map": f"{d}×{t} → {found.d_out}×{t}, cubic, {'exact' if found.domain.is_exact else 'float'}",
+        "map": f"{d}×{t} → {layer.d_out}×{t}, cubic, {'exact' if layer.domain.is_exact else 'float'}",
         "monomials of one output": f"{count_output(d, t):,}",
         "monomials in use": f"{count_support(d, t):,} of {count_cubics(d, t):,} cubic ones",
         "written to": _name(out) or "nothing (give --out)",

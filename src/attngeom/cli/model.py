@@ -99,16 +99,16 @@ def inspect_command(
         config = read_json(path)
         if not isinstance(config, dict):
             raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
-        found = inspect_spec(models.specify(config))
+        inspection = inspect_spec(models.specify(config))
     else:
         with _steps("layers") as step, _crew(workers, scheduler) as crew:
-            found = inspect_model(models.open_model(path), step, crew)
-    record, lines = found.to_json(), [prose(found)]
+            inspection = inspect_model(models.open_model(path), step, crew)
+    record, lines = inspection.to_json(), [prose(inspection)]
     if prove:
         from attngeom.models.proofs import prove_redundancy
 
         with _steps("proofs by rank") as step:
-            proof = prove_redundancy(found.spec, seed=seed, progress=step)
+            proof = prove_redundancy(inspection.spec, seed=seed, progress=step)
         record |= {"proof": proof.to_json()}
         lines.append(prose(f"proof:\n{proof}"))
     return print_answer(json, {**record, "seed": seed}, *lines)
@@ -147,13 +147,13 @@ def compare_command(
     sides = [*(models.open_model(path) for path in (one, other) if path not in files), *files]
     with _steps("layers") as step, _crew(workers, scheduler) as crew:
         options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
-        found = compare(*sides, **options, **({} if files else {"crew": crew}))
+        comparison = compare(*sides, **options, **({} if files else {"crew": crew}))
     if out is not None:
         from attngeom.models.symmetry_files import symmetry_bytes
 
-        write_atomic(out, symmetry_bytes(found))
-    print_answer(json, found.to_json(), prose(found.text(every=every)))
-    return VERDICTS[found.same_function]
+        write_atomic(out, symmetry_bytes(comparison))
+    print_answer(json, comparison.to_json(), prose(comparison.text(every=every)))
+    return VERDICTS[comparison.same_function]
 
 
 @group.command("fingerprint")
@@ -164,8 +164,8 @@ def fingerprint_command(
     if is_adapter(path):
         return fingerprint_adapter_folder(path, seed, json)
     with _steps("layers") as step, _crew(workers, scheduler) as crew:
-        found = models.fingerprint(models.open_model(path), seed, crew=crew, progress=step)
-    return print_answer(json, found.to_json(), prose(found))
+        prints = models.fingerprint(models.open_model(path), seed, crew=crew, progress=step)
+    return print_answer(json, prints.to_json(), prose(prints))
 
 
 @group.command("canonicalize")
@@ -283,9 +283,9 @@ def lineage_command(
         raise InputError(f"{twice} given twice as a parent; each parent once is required")
     opened = [models.open_model(path) for path in (child, *parents)]
     with _steps("layers") as step, _crew(workers, scheduler) as crew:
-        found = models.lineage(opened[0], opened[1:], unused=ids, seed=seed, crew=crew, progress=step)
-    print_answer(json, found.to_json(), prose(found.text(every=every)))
-    return VERDICTS[found.verdict]
+        lineage = models.lineage(opened[0], opened[1:], unused=ids, seed=seed, crew=crew, progress=step)
+    print_answer(json, lineage.to_json(), prose(lineage.text(every=every)))
+    return VERDICTS[lineage.verdict]
 
 
 @group.command("merge")

@@ -44,13 +44,13 @@ def net_command(
     """
     if certificate is not None:
         options.check_stored_seed(seed)
-    found, content = load_network(network)
+    loaded, content = load_network(network)
     given: Any = [tuple(parse_list(text, "input")) for text in inputs or ()] or content.get("inputs", ())
     if isinstance(given, tuple) and all(isinstance(n, int) for n in given) and given:
         given = [given]
     with working("tracing") as report:
         answer = analyze(
-            found,
+            loaded,
             *given,
             weights=content.get(weights),
             output=(lambda y: y[-1]) if last_token else None,
@@ -83,10 +83,10 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
     if name not in content:
         names = [key for key, value in content.items() if callable(value) and not key.startswith("_")]
         raise InputError(f"{file.name} has no {name}; it has {', '.join(names)[:80] or 'no functions'}")
-    found = content[name]
-    if isinstance(found, type):
+    loaded = content[name]
+    if isinstance(loaded, type):
         try:
-            found = found()
+            loaded = loaded()
         except TypeError as error:
             raise InputError(f"the class {name} cannot be made without arguments: {str(error)[:80]}") from None
-    return found, content
+    return loaded, content

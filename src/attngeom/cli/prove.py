@@ -48,9 +48,9 @@ def prove_command(
         print_answer(json, record, pairs("prove", rows))
         return 0
     with working("coqc"):
-        found = check_coq(made)
-    rows["coqc"] = "accepted" if found.accepted else f"refused: {found.words}"
-    rows["axioms"] = ", ".join(found.axioms) or "none"
-    answer = {**record, "accepted": found.accepted, "axioms": list(found.axioms), "reason": found.words}
+        checked = check_coq(made)
+    rows["coqc"] = "accepted" if checked.accepted else f"refused: {checked.words}"
+    rows["axioms"] = ", ".join(checked.axioms) or "none"
+    answer = {**record, "accepted": checked.accepted, "axioms": list(checked.axioms), "reason": checked.words}
     print_answer(json, answer, pairs("prove", rows))
-    return 0 if found.accepted else 1
+    return 0 if checked.accepted else 1

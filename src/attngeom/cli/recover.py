@@ -59,21 +59,21 @@ def recover_command(
         record = read_long_json(source, {"terms": collect_terms}, report=partial(report, READING))
         report("recovering", 0, None)
         if isinstance(record, dict) and record.get("format") == "attngeom/queries":
-            found = continue_queries(table_from_json(record, str(source)), tolerance)
+            recovery = continue_queries(table_from_json(record, str(source)), tolerance)
         else:
             coefficients = coefficients_from_json(record, str(source))
             chosen = None
             if attention is not None:
                 sizes = (coefficients.d, coefficients.d_out)
                 chosen = Architecture(sizes, parse_list(attention, "attention"), tokens=coefficients.t, causal=causal)
-            found = recover(coefficients, chosen, seed, tolerance, causal)
-    if isinstance(found, QueryTable):
+            recovery = recover(coefficients, chosen, seed, tolerance, causal)
+    if isinstance(recovery, QueryTable):
         if not plan or out is None:
             raise InputError(f"{source}: another round of queries is needed; run again with --plan and --out")
-        _report_plan(found, out, json)
+        _report_plan(recovery, out, json)
         return EXIT_UNDECIDED
-    _report(found, out, json)
-    return VERDICTS[found.is_positive]
+    _report(recovery, out, json)
+    return VERDICTS[recovery.is_positive]
 
 
 def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
@@ -84,15 +84,15 @@ def _report_plan(table: QueryTable, out: Path, json: bool) -> None:
     print_answer(json, record, words)
 
 
-def _report(found: Recovery, out: Path | None, json: bool) -> None:
+def _report(recovery: Recovery, out: Path | None, json: bool) -> None:
     paths = []
     if out is not None:
-        for index, weights in enumerate(found.weights):
+        for index, weights in enumerate(recovery.weights):
             path = out if index == 0 else out.with_name(f"{out.stem}-{index + 1}{out.suffix}")
             write_weights(_storable(weights, path), path)
             paths.append(str(path))
     written = {"written_to": ", ".join(paths)} if paths else {}
-    print_answer(json, {**found.to_json(), "out": paths}, titled(found.rows(), **written))
+    print_answer(json, {**recovery.to_json(), "out": paths}, titled(recovery.rows(), **written))
 
 
 def _storable(weights: Weights, path: Path) -> Weights:

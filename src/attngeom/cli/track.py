@@ -31,14 +31,14 @@ def track_command(
 
         check_format(plot)
     with working("tracking"):
-        found = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
+        course = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
     if plot is not None:
-        draw_track(found, plot)
+        draw_track(course, plot)
     there = "(λ, m) of the nearest stratum"
     columns = ("checkpoint", "‖w‖", "stratum", "(λ, m)", "nearest", "distance", there, "Jacobian", "drift")
-    rows = [_row(snapshot, found.dimension) for snapshot in found.snapshots]
+    rows = [_row(snapshot, course.dimension) for snapshot in course.snapshots]
     shown = table(columns, rows, left=(columns[0], columns[2]))
-    print_answer(json, found.to_json(), pairs("training run, measured in double precision", found.rows()), shown)
+    print_answer(json, course.to_json(), pairs("training run, measured in double precision", course.rows()), shown)
 
 
 def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:

@@ -38,19 +38,19 @@ class Values:
 
     def _convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
-            found = TRUTH[str(value).lower()] if self.kind is bool else self.kind(value)
+            converted = TRUTH[str(value).lower()] if self.kind is bool else self.kind(value)
         except (KeyError, ValueError, TypeError):
             name = f"{self.kind.__name__} range" if self.least is not None or self.largest is not None else ""
             words = f"{value!r} is not a valid {name or self.kind.__name__}."
             raise typer.BadParameter(words, ctx=ctx, param=param) from None
-        if (self.least is not None and not found >= self.least) or (
-            self.largest is not None and not found <= self.largest
+        if (self.least is not None and not converted >= self.least) or (
+            self.largest is not None and not converted <= self.largest
         ):
             low = "" if self.least is None else f"{self.least}<=" if self.largest is not None else f">={self.least}"
             high = "" if self.largest is None else f"<={self.largest}"
             bounds = f"{low}x{high}" if self.largest is not None else f"x{low}"
-            raise typer.BadParameter(f"{found} is not in the range {bounds}.", ctx=ctx, param=param)
-        return found
+            raise typer.BadParameter(f"{converted} is not in the range {bounds}.", ctx=ctx, param=param)
+        return converted
 
 
 def converter(descriptor: Any) -> Values | None:

@@ -35,11 +35,11 @@ def compare_lightning(first: Weights, second: Weights, seed: int, report: Report
     if separation is not None:
         return _differ(separation, seed)
     report("aligning", 0, None)
-    found = match_rational(one, two)
-    if not isinstance(found, Failure):
-        return Comparison.proven(True, CARRIED, seed=seed, carrier=found)
+    match = match_rational(one, two)
+    if not isinstance(match, Failure):
+        return Comparison.proven(True, CARRIED, seed=seed, carrier=match)
     hypotheses = failed(check_hypotheses(first))
-    why = f"no symmetry carries one to the other ({found.stage}: {found.reason})"
+    why = f"no symmetry carries one to the other ({match.stage}: {match.reason})"
     if virtual_scales(first, second) is not None:
         reason = f"what the function shows of (M, L) is equal, up to scales that satisfy [G] Eq 13; {why}"
         return Comparison.proven(True, reason, seed=seed, failed_hypotheses=hypotheses)
@@ -111,9 +111,9 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     known: dict[str, Any] = {"seed": seed, "virtual": first}
     report("aligning", 0, None)
     one, two = clear(first), clear(second)
-    found = match_rational(one, two)
-    if not isinstance(found, Failure):
-        return Comparison.proven(True, CARRIED, carrier=found, **known)
+    match = match_rational(one, two)
+    if not isinstance(match, Failure):
+        return Comparison.proven(True, CARRIED, carrier=match, **known)
     verdict = UNTOLD
     if architecture.has_virtual_weights:
         verdict = compare_virtual(one, two)
@@ -134,7 +134,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
         return Comparison.proven(False, reason, separation=separation, **known)
     if verdict.same is False:
         return Comparison(same_function=False, standing="theorem", reason=verdict.reason, **known)
-    reason = verdict.reason or f"no symmetry was found ({found.stage}: {found.reason})"
+    reason = verdict.reason or f"no symmetry was found ({match.stage}: {match.reason})"
     reason = f"{reason}; the outputs agree to 256 bits at random inputs"
     hypotheses = failed(check_hypotheses(first))
     return Comparison(same_function=None, standing="undecided", reason=reason, failed_hypotheses=hypotheses, **known)

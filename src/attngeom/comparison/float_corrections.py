@@ -338,23 +338,23 @@ class _System:
 
     def equations(self, x: Array) -> Array:
         """What all equations miss, for several vectors of unknowns (N, n)."""
-        found: list[Array] = []
+        rows: list[Array] = []
         for index, layer in enumerate(self.layers):
             for term in layer.terms:
                 lead = self._scores(x, index, term[0])
-                found += [
+                rows += [
                     self._scores(x, index, member) - self._factor(x, index, member, term) * lead for member in term[1:]
                 ]
-            found += [self._scores(x, index, member) for member in layer.idle]
+            rows += [self._scores(x, index, member) for member in layer.idle]
             sums = [list(self._sums(x, index, side)) for side in (0, 1)]
             if layer.bases is None:
-                found += [one - two for one, two in zip(*sums)]
+                rows += [one - two for one, two in zip(*sums)]
                 continue
             for side in (0, 1):
                 basis, E = self._get(x, "basis", index, side), self._reader(index, side)
-                found += [E @ (W - basis @ self._get(x, "share", index, k)) for k, W in enumerate(sums[side])]
-                found += list(self._unread_parts(x, index, side))
-        return np.concatenate([part.reshape(len(x), -1) for part in found], axis=1)
+                rows += [E @ (W - basis @ self._get(x, "share", index, k)) for k, W in enumerate(sums[side])]
+                rows += list(self._unread_parts(x, index, side))
+        return np.concatenate([part.reshape(len(x), -1) for part in rows], axis=1)
 
     def _unread_parts(self, x: Array, index: int, side: int) -> Iterator[Array]:
         """What the next layer reads of directions that it should not read."""

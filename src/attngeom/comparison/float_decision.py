@@ -209,10 +209,10 @@ def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
             if layers is None or (choices := [layer.choice for layer in layers]) in tried:
                 continue
             tried.append(choices)
-            found = least_corrections(fitted, layers, tolerance)
+            corrections = least_corrections(fitted, layers, tolerance)
         except (SingularError, RangeError):
             continue
-        if found is not None and found.are_explained:
+        if corrections is not None and corrections.are_explained:
             return True
     return False
 
@@ -277,18 +277,18 @@ class _Aligned:
         source, target = self.target.weights, self.source.weights
         errors = errors_of(target, tolerance)
         try:
-            found = refine(self.match.symmetry.inverse(), source, target, errors)
-            return _Aligned(FloatMatch.of(found, source, target, errors), self.target, self.source)
+            symmetry = refine(self.match.symmetry.inverse(), source, target, errors)
+            return _Aligned(FloatMatch.of(symmetry, source, target, errors), self.target, self.source)
         except (SingularError, RangeError):
             return self
 
     def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
         """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
         source, target = (pair.weights[place] for place in places)
-        found = self.match.symmetry
+        symmetry = self.match.symmetry
         if self.source.weights is not source:
-            found = refine(found.inverse(), source, target)
-        return pair.gauges[places[1]].inverse().compose(found).compose(pair.gauges[places[0]])
+            symmetry = refine(symmetry.inverse(), source, target)
+        return pair.gauges[places[1]].inverse().compose(symmetry).compose(pair.gauges[places[0]])
 
 
 def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | Failure:
@@ -303,8 +303,8 @@ def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Ali
     if isinstance(match, Failure) and isinstance(back, Failure):
         return match
     pairs = ((match, (one, two)), (back, (two, one)))
-    found = [_Aligned(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
-    best = min(found, key=lambda aligned: aligned.match.misfit)
+    sides_aligned = [_Aligned(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
+    best = min(sides_aligned, key=lambda aligned: aligned.match.misfit)
     return min(best, best.turned(tolerance), key=lambda aligned: aligned.match.misfit)
 
 
@@ -347,16 +347,16 @@ def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ru
             return None
         if not architecture.residual and all(any(not layer.terms for layer in form.layers) for form in forms):
             return Ruling(True, "the heads of a layer cancel in both, up to rounding: both functions are zero")
-        found = [from_form(form, start=weights) for form, weights in zip(forms, given)]
+        restored = [from_form(form, start=weights) for form, weights in zip(forms, given)]
     except InputError:
         return None
-    one, two = _draw_both((found[0].weights, found[1].weights), tolerance, seed)
+    one, two = _draw_both((restored[0].weights, restored[1].weights), tolerance, seed)
     if architecture.residual:
         own = _draw_both(given, tolerance, seed)
         if not all(agree_with_skip(architecture, a, b, tolerance) for a, b in zip(own, (one, two))):
             return None
     identity = identity_symmetry(architecture, RR)
-    if all(form.is_canonical for form in found) and agree_after(identity, identity, one, two, tolerance):
+    if all(form.is_canonical for form in restored) and agree_after(identity, identity, one, two, tolerance):
         return Ruling(True, "the canonical forms agree")
     return None
 

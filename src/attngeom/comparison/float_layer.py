@@ -41,13 +41,13 @@ class HeadSample:
 
 def head_samples(heads: list[dict[str, np.ndarray]]) -> list[HeadSample]:
     """(A, V) of the heads of one layer."""
-    found = []
+    samples = []
     for head in heads:
         Q, K, V = (Sample(head[name]).normalised() for name in "QKV")
         if "O" in head:
             V = Sample(head["O"]).normalised().times(V)
-        found.append(HeadSample(K.transposed().times(Q), V))
-    return found
+        samples.append(HeadSample(K.transposed().times(Q), V))
+    return samples
 
 
 def relate_layers(
@@ -183,7 +183,7 @@ def agree_after(symmetry: Symmetry, gauge: Symmetry, one: Layers, two: Layers, t
 
 def _in_basis(heads: list[HeadSample], bases: tuple[Array, ...], index: int) -> list[HeadSample]:
     """The heads of a layer with input coordinates bases[index − 1] z and output coordinates bases[index] z."""
-    found = []
+    samples = []
     back = lapack.inv(bases[index - 1]) if bases and index > 0 else None
     after = bases[index] if index < len(bases) else None
     for head in heads:
@@ -192,8 +192,8 @@ def _in_basis(heads: list[HeadSample], bases: tuple[Array, ...], index: int) -> 
             A, V = Sample(back.T @ A.values @ back, A.exponent), Sample(V.values @ back, V.exponent)
         if after is not None:
             V = Sample(after @ V.values, V.exponent)
-        found.append(HeadSample(A.normalised(), V.normalised()))
-    return found
+        samples.append(HeadSample(A.normalised(), V.normalised()))
+    return samples
 
 
 def _heads_agree(architecture: Architecture, one: HeadSample, two: HeadSample, tolerance: float) -> bool:

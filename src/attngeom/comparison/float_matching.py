@@ -121,9 +121,9 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
             start = _match(*moved, is_balanced=source.gauge is not None and target.gauge is not None)
             if isinstance(start, Failure):
                 return start
-            found = refine(start, *moved)
-            misfit = relative_distance(found.apply(moved[0]), moved[1], None)
-            symmetry = two.inverse().compose(found).compose(one)
+            refined = refine(start, *moved)
+            misfit = relative_distance(refined.apply(moved[0]), moved[1], None)
+            symmetry = two.inverse().compose(refined).compose(one)
             if misfit < MATCH_AGAIN:
                 # Errors of the weights are of equal size in the gauge in which they were given.
                 symmetry = refine(symmetry, first, second, errors)
@@ -140,12 +140,12 @@ def errors_of(weights: Weights, tolerance: float) -> Tensors:
 def _match_directly(first: Weights, second: Weights, errors: Tensors) -> FloatMatch | None:
     """What is found in the gauges in which the weights are given, refined if that is worth it."""
     try:
-        found = _match(first, second, is_balanced=False)
-        if isinstance(found, Failure):
+        symmetry = _match(first, second, is_balanced=False)
+        if isinstance(symmetry, Failure):
             return None
-        if MATCH_EXACT < relative_distance(found.apply(first), second) < MATCH_IN_GAUGE:
-            found = refine(found, first, second)
-        return FloatMatch.of(found, first, second, errors)
+        if MATCH_EXACT < relative_distance(symmetry.apply(first), second) < MATCH_IN_GAUGE:
+            symmetry = refine(symmetry, first, second)
+        return FloatMatch.of(symmetry, first, second, errors)
     except (SingularError, RangeError):
         return None
 

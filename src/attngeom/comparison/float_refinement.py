@@ -152,18 +152,18 @@ class Equations:
 
     def _turned(self, tensors: Tensors, back: bool = False) -> Tensors:
         """Tensors in the bases of the eigenvectors, or back from these."""
-        found = dict(tensors)
+        moved = dict(tensors)
         for place, turns in self.turns.items():
             for slot, basis in turns:
-                found[place] = slot.multiply(basis if back else basis.T, found[place], RR)
-        return found
+                moved[place] = slot.multiply(basis if back else basis.T, moved[place], RR)
+        return moved
 
     def _seen(self, tensors: Tensors, seen: Slot, inner: Array) -> Array:
         """A tensor as a factor acts on it: in the inner basis of this side, the outer ones of the others."""
-        found = tensors[seen.place]
+        product = tensors[seen.place]
         for slot, basis in self.turns[seen.place]:
-            found = slot.multiply((inner if slot == seen else basis).T, found, RR)
-        return seen.see(found)
+            product = slot.multiply((inner if slot == seen else basis).T, product, RR)
+        return seen.see(product)
 
     def push(self, x: Array) -> Array:
         """The changes of all tensors along x, overwritten by the next call."""
@@ -176,12 +176,12 @@ class Equations:
 
     def pull(self) -> Array:
         """The transpose of :meth:`push` at the error."""
-        found = np.empty(len(self.diagonal))
+        gradient = np.empty(len(self.diagonal))
         for place, _, carried, dual in self.parts:
             total = np.concatenate(carried.lacking, axis=1) @ carried.stack.T
             total -= dual.stack @ np.concatenate(dual.lacking, axis=1).T
-            found[place] = total.ravel()
-        return found
+            gradient[place] = total.ravel()
+        return gradient
 
     def missed(self) -> Tensors:
         """The error in the given bases."""

@@ -105,11 +105,11 @@ def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) ->
             continue
         stacks = [list(_sums(terms, maps[side], side, sees(architecture), close)) for side in (0, 1)]
         unread = _unread(networks[0], index + 1, close, cut), _unread(networks[1], index + 1, close, cut)
-        found = _common_basis(stacks, unread, cut)
-        if found is None:
+        basis = _common_basis(stacks, unread, cut)
+        if basis is None:
             return None
-        bases = [*found]
-        layers.append(CommonTerms(terms, idle, found, unread, close))
+        bases = [*basis]
+        layers.append(CommonTerms(terms, idle, basis, unread, close))
     return layers
 
 
@@ -291,7 +291,7 @@ def _common_basis(stacks: list[list[Array]], unread: tuple[Array, Array], cut: f
     The rows of C are an orthonormal basis of the rows of W, or of W' if these are better conditioned; that does not
     hang on the bases in which the networks are given.
     """
-    found = []
+    bases = []
     for W, N in zip(stacks, unread):
         read = [x - N @ lapack.lstsq(N, x) for x in W] if N.size else W
         sizes = np.concatenate([np.full(x.shape[1], lapack.norm(x) or 1.0) for x in read])
@@ -300,10 +300,10 @@ def _common_basis(stacks: list[list[Array]], unread: tuple[Array, Array], cut: f
             return None
         rows = np.max(np.abs(joined), axis=1, keepdims=True)
         _, values, right = lapack.svd(joined / np.where(rows > 0, rows, 1.0), full_matrices=False)
-        found.append((values, right, sizes))
-    rank = min(int(np.sum(values > cut * values.max(initial=0.0))) for values, _, _ in found)
+        bases.append((values, right, sizes))
+    rank = min(int(np.sum(values > cut * values.max(initial=0.0))) for values, _, _ in bases)
     if not rank:
         return None
-    _, right, sizes = min(found, key=lambda side: side[0][0] / side[0][rank - 1])
+    _, right, sizes = min(bases, key=lambda side: side[0][0] / side[0][rank - 1])
     one, two = (np.concatenate(W, axis=1) / sizes @ right[:rank].T for W in stacks)
     return one, two

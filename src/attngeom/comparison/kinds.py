@@ -84,10 +84,10 @@ def _variants(side: list[Weights], index: int, place: int, pivot: tuple[int, int
         choices.append([exchanged(head, domain) for head in heads])
     for choice in choices:
         try:
-            found = [head_invariants(head, kind, domain, pivot) for head in choice]
+            invariants = [head_invariants(head, kind, domain, pivot) for head in choice]
         except (InputError, SingularError):
             continue
-        yield HeadInvariants(np.stack([x.whole for x in found]), np.stack([x.channels for x in found]))
+        yield HeadInvariants(np.stack([x.whole for x in invariants]), np.stack([x.channels for x in invariants]))
 
 
 def _same_rows(one: Array, two: Array, same: Same) -> bool:
@@ -155,11 +155,11 @@ def _copies(weights: Weights, tolerance: float, seed: int) -> list[Weights]:
     rng = np.random.default_rng(seed)
     tensors = dict(weights.tensors())
     sizes = {name: error_sizes(array, tolerance) for name, array in tensors.items()}
-    found = [weights]
+    copies = [weights]
     for _ in range(NOISE_COPIES):
         noisy = {name: array + sizes[name] * rng.standard_normal(array.shape) for name, array in tensors.items()}
-        found.append(Weights.from_tensors(weights.architecture, noisy, RR))
-    return found
+        copies.append(Weights.from_tensors(weights.architecture, noisy, RR))
+    return copies
 
 
 def _is_within_noise(one: Array, two: Array) -> bool:

@@ -58,9 +58,9 @@ def show(weights: Weights) -> Shown | None:
     image, v, scale = _split(virtual.L)
     factors: Counter[Hashable] = Counter({v: 1})
     for i, S in enumerate(later, start=whole + 1):
-        found, constant = _factor(S)
+        root, constant = _factor(S)
         scales.append(constant)
-        for factor, multiplicity in found.items():
+        for factor, multiplicity in root.items():
             factors[factor] += multiplicity * 3 ** (layers - i)
     seen: Hashable = frozenset(factors.items())
     if whole and len(factors) == 1 and QQ.rank(virtual.M[whole - 1]) == 1:

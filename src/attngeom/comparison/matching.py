@@ -100,12 +100,12 @@ def match_rational(first: ClearedNetwork, second: ClearedNetwork) -> Callable[[]
     [[7, -1], [-4, 6]]
     """
     is_inverse = second.denominator_bits < first.denominator_bits
-    found = _carry(second, first) if is_inverse else _carry(first, second)
-    if isinstance(found, Failure):
-        return found
+    elements = _carry(second, first) if is_inverse else _carry(first, second)
+    if isinstance(elements, Failure):
+        return elements
 
     def write() -> Symmetry:
-        written = {key: x.to_array() if isinstance(x, ClearedMatrix) else x for key, x in found.items()}
+        written = {key: x.to_array() if isinstance(x, ClearedMatrix) else x for key, x in elements.items()}
         symmetry = Symmetry(first.architecture, QQ, written)
         return symmetry.inverse() if is_inverse else symmetry
 
@@ -124,21 +124,21 @@ def _carry(first: ClearedNetwork, second: ClearedNetwork) -> dict[GroupFactor, A
         if () in marks:
             return no_match(index, "an attention matrix is zero")
         free = not architecture.residual and index < architecture.num_layers - 1
-        found: Found | Failure = no_match(
+        carried: Found | Failure = no_match(
             index, "the attention matrices of the heads are not proportional in any order"
         )
         for order in _orders(marks, moved_marks):
             pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
             scales = [moved_sizes[order[place]] / size for place, size in enumerate(sizes)]
             if not architecture.rule.has_scale and any(scale != 1 for scale in scales):
-                found = no_match(index, "the attention matrices differ by a scale")
+                carried = no_match(index, "the attention matrices differ by a scale")
             else:
-                found = _match_layer(index, pairs, scales, free)
-            if not isinstance(found, Failure):
+                carried = _match_layer(index, pairs, scales, free)
+            if not isinstance(carried, Failure):
                 break
-        if isinstance(found, Failure):
-            return found
-        parts, before = found
+        if isinstance(carried, Failure):
+            return carried
+        parts, before = carried
         elements |= parts
         elements[HeadOrder(index, architecture.heads)] = order
         if before is not None:

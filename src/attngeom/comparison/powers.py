@@ -26,8 +26,8 @@ def exponents(a: Array) -> Array:
 
 def _largest(parts: Iterable[Array]) -> Array:
     """The largest of several exponents, nan where there is none."""
-    found = np.fmax.reduce(np.stack([*parts]))
-    return np.asarray(np.where(np.isfinite(found), found, np.nan))
+    largest = np.fmax.reduce(np.stack([*parts]))
+    return np.asarray(np.where(np.isfinite(largest), largest, np.nan))
 
 
 def _middle(outer: Array, inner: Array | float = np.nan) -> Array:

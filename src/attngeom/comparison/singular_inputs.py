@@ -33,12 +33,12 @@ def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, 
     rng = np.random.default_rng(seed)
     bases = [base for weights in (first, second) for base in _small_directions(weights)]
     chosen = thinned(list(range(len(bases))), SINGULAR_BASES)
-    found = [
+    inputs = [
         np.ldexp(bases[place] @ rng.standard_normal((bases[place].shape[1], tokens)), int(size))
         for place in chosen
         for size in sizes
     ]
-    return np.array(found).reshape(len(found), first.architecture.widths[0], tokens)
+    return np.array(inputs).reshape(len(inputs), first.architecture.widths[0], tokens)
 
 
 def _small_directions(weights: Weights) -> Iterator[Array]:

@@ -82,21 +82,21 @@ def _certify_program(answer: Dimension) -> Certificate:
     return certify_network(analysis)
 
 
-def _lower_witness(answer: Dimension, found: LowerBound) -> dict[str, Any]:
+def _lower_witness(answer: Dimension, bound: LowerBound) -> dict[str, Any]:
     """The minor that was found if it is small enough, else a transcript, for which the proof is repeated if need be."""
     architecture = answer.architecture
-    is_minor = found.method == "minor" and found.value <= RECHECKED_DIMENSION
-    if not is_minor and found.transcript is None:
-        method: Request = "minor" if found.value <= DIMENSION_PROVEN_ANYWAY else "krylov"
-        found = find_lower_bound(architecture, found.value, method, answer.seed)
-        if found.value != answer.dimension:
+    is_minor = bound.method == "minor" and bound.value <= RECHECKED_DIMENSION
+    if not is_minor and bound.transcript is None:
+        method: Request = "minor" if bound.value <= DIMENSION_PROVEN_ANYWAY else "krylov"
+        bound = find_lower_bound(architecture, bound.value, method, answer.seed)
+        if bound.value != answer.dimension:
             raise InputError(f"no proof by {method} reaches dimension {answer.dimension}; use another seed")
     support = [[x.d_in, x.d_out, x.attention, x.value_width] for x in effective_layers(architecture)]
-    place = "seed" if found.point is None else "point"
-    point = {name: getattr(found, name) for name in ("prime", place, "tokens", "samples")} | {"support": support}
-    if found.transcript is not None:
-        return {"method": "krylov"} | point | found.transcript.to_json()
-    return point | {"rows": list(found.minor_rows), "columns": list(found.minor_columns)}
+    place = "seed" if bound.point is None else "point"
+    point = {name: getattr(bound, name) for name in ("prime", place, "tokens", "samples")} | {"support": support}
+    if bound.transcript is not None:
+        return {"method": "krylov"} | point | bound.transcript.to_json()
+    return point | {"rows": list(bound.minor_rows), "columns": list(bound.minor_columns)}
 
 
 def _upper_witness(answer: Dimension) -> dict[str, Any]:

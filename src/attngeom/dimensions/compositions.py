@@ -36,12 +36,12 @@ def count_maps(d: int, depth: int, parallel: bool, limit: int) -> int:
 
 def _choose(n: int, k: int, limit: int) -> int:
     """C(n, k), or a number above the limit: at least every second factor of the product doubles it."""
-    found = 1
+    product = 1
     for i in range(1, min(k, n - k) + 1):
-        found = found * (n - min(k, n - k) + i) // i
-        if found > limit:
+        product = product * (n - min(k, n - k) + i) // i
+        if product > limit:
             break
-    return found
+    return product
 
 
 def count_part(layers: Sequence[EffectiveLayer], is_masked: bool, limit: int) -> int:
@@ -101,17 +101,17 @@ def count_composition(
     for length in range(1, len(layers) + 1):
         for i in range(len(layers) - length + 1):
             j = i + length
-            found = [sum(sizes[i:j]) - sum(shared[i : j - 1])]
-            found.append(count_part(layers[i:j], architecture.causal, found[0]))
+            counts = [sum(sizes[i:j]) - sum(shared[i : j - 1])]
+            counts.append(count_part(layers[i:j], architecture.causal, counts[0]))
             for k in range(i + 1, j):
                 second = count_on_curve(layers[i:k], layers[k:j])
                 total = best[i, k] + (best[k, j] if second is None else min(second, best[k, j]))
                 # Sums that are not below what is known need no forward pass.
-                if total - layers[k].d_in ** 2 < min(found):
+                if total - layers[k].d_in ** 2 < min(counts):
                     first = _part(architecture, layers[i:k])
                     if first.num_parameters <= RECHECKED_PARAMETERS and outputs_span(first):
-                        found.append(total - layers[k].d_in ** 2)
-            best[i, j] = min(found)
+                        counts.append(total - layers[k].d_in ** 2)
+            best[i, j] = min(counts)
     return best[0, len(layers)]
 
 

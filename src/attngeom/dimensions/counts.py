@@ -93,16 +93,16 @@ def koszul_syzygies(layer: EffectiveLayer) -> int:
         return 0
     if layer.symmetric and layer.d_out == 2 and d >= H:
         lost = H * attention_codimension(layer)
-        found = [H * (H - 1 - value_codimension(layer)) + comb(H, 3) - lost, comb(H, 3) - lost]
-        return max(0, max(found) - head_mixing(layer))
+        counts = [H * (H - 1 - value_codimension(layer)) + comb(H, 3) - lost, comb(H, 3) - lost]
+        return max(0, max(counts) - head_mixing(layer))
     if layer.d_out != 1 or d < H or (layer.unseen and H > 3):
         return 0
     moves = d * comb(H, 2) - (comb(H, 3) if layer.symmetric else 0)
-    found = [H * (H - 1) + moves - H * attention_codimension(layer)]
+    counts = [H * (H - 1) + moves - H * attention_codimension(layer)]
     if not layer.symmetric:
         gap = d - layer.attention
-        found.append(moves - H * min(H - 1, gap) * gap)
-    return max(0, max(found) - head_mixing(layer))
+        counts.append(moves - H * min(H - 1, gap) * gap)
+    return max(0, max(counts) - head_mixing(layer))
 
 
 def cubic_count(layer: EffectiveLayer) -> int:

@@ -145,12 +145,12 @@ def unseen_by_causal_pairs(before: EffectiveLayer, first: int) -> int:
     [2, 4]
     """
     H, v, s, r = before.heads, before.value_width, before.d_out, min(before.d_out, first)
-    found = comb(s - r, 2)
+    unseen = comb(s - r, 2)
     if v is not None and H * v == s:
         alternating = comb(max(0, 2 * v - before.d_in), 2)
         conditions = comb(H, 2) * (v * v - alternating) + H * comb(v + 1, 2) + H * v * r - comb(r + 1, 2)
-        found = max(found, s * s - conditions)
-    return found
+        unseen = max(unseen, s * s - conditions)
+    return unseen
 
 
 def unseen_by_causal_cubics(before: EffectiveLayer) -> int:

@@ -80,10 +80,10 @@ def named_samples(network: SlicedNetwork, count: int, tokens: int, name: str) ->
     for index, heads in enumerate(network.layers):
         copies = count_copies(architecture, heads[0], tokens)
         drawn = [rule.formal_weights(draw("P", tokens, f".{index}.{h}"), copies, domain) for h in range(len(heads))]
-        found = tuple(P for P in drawn if P is not None)
-        if len(found) < len(drawn):
+        matrices = tuple(P for P in drawn if P is not None)
+        if len(matrices) < len(drawn):
             raise SingularError(f"a sum of exponentials vanishes mod {p} at the point {name}; another name is required")
-        attention.append(found)
+        attention.append(matrices)
     return Samples(X, C, tuple(attention))
 
 
@@ -131,6 +131,6 @@ def _write_rows(network: SlicedNetwork, samples: Samples, out: Array) -> None:
     for gradient, block in zip(gradients, network.blocks):
         stop = start + block.num_free
         if stop > start:
-            found = gradient.product(network.domain, block.start)
-            out[..., start:stop] = found.reshape(*found.shape[:-2], -1)[..., int(block.fix_corner) :]
+            rows_of_block = gradient.product(network.domain, block.start)
+            out[..., start:stop] = rows_of_block.reshape(*rows_of_block.shape[:-2], -1)[..., int(block.fix_corner) :]
         start = stop

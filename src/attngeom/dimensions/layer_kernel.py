@@ -33,7 +33,7 @@ def layer_kernels(weights: Weights) -> Array:
     architecture = weights.architecture
     reached = _reached(weights)
     read = _read(weights, reached)
-    slots, found = iter(architecture.slots().values()), []
+    slots, kernels = iter(architecture.slots().values()), []
     for index, heads in enumerate(weights.layers):
         places = [next(slots) for head in heads for _ in head.tensors]
         start, stop = places[0].start, places[-1].stop
@@ -43,8 +43,8 @@ def layer_kernels(weights: Weights) -> Array:
         kernel = QQ.nullspace(layer.matrix()) if layer.num_entries(1) else QQ.eye(stop - start)
         rows = QQ.zeros((len(kernel), architecture.num_parameters))
         rows[:, start:stop] = kernel
-        found.append(rows)
-    return np.concatenate(found) if found else QQ.zeros((0, architecture.num_parameters))
+        kernels.append(rows)
+    return np.concatenate(kernels) if kernels else QQ.zeros((0, architecture.num_parameters))
 
 
 def _span(columns: Array) -> Array:
@@ -169,17 +169,17 @@ class _Layer:
     @property
     def _groups(self) -> list[tuple[Array, dict[int, int]]]:
         """The different A, up to sign where that is not seen, and the heads that have them; the sign of 0 is 0."""
-        found: list[tuple[Array, dict[int, int]]] = []
+        groups: list[tuple[Array, dict[int, int]]] = []
         for place, head in enumerate(self.heads):
             A = head.A + head.A.T if self._is_lone else head.A
-            for other, signs in found:
+            for other, signs in groups:
                 sign = 1 if QQ.equal(A, other) else -1 if self._is_signed and QQ.equal(-A, other) else 0
                 if sign:
                     signs[place] = 0 if self._is_signed and QQ.is_zero(A) else sign
                     break
             else:
-                found.append((A, {place: 0 if self._is_signed and QQ.is_zero(A) else 1}))
-        return found
+                groups.append((A, {place: 0 if self._is_signed and QQ.is_zero(A) else 1}))
+        return groups
 
     def _tensor(self, W: Array | None, A: Array | None) -> Array:
         """W ⊗ A with the places of one token made symmetric: (o, k, l, m), all three of k, l, m for one token."""

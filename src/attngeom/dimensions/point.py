@@ -205,10 +205,10 @@ def _measure(weights: Weights, most: int, seed: int) -> Rank:
     """
     network, tokens = full_blocks(weights), min(weights.architecture.tokens, POINT_TOKENS)
     units = np.concatenate([np.full(tensor.size, np.linalg.norm(tensor) or 1.0) for _, tensor in weights.tensors()])
-    found: list[Rank] = []
+    ranks: list[Rank] = []
     for doubling in range(SAMPLE_DOUBLINGS + 1):
         rows = (most + SPARE_JACOBIAN_ROWS) << doubling
-        if found and rows * len(units) > LOCAL_JACOBIAN:
+        if ranks and rows * len(units) > LOCAL_JACOBIAN:
             break
         with np.errstate(all="ignore"):
             J = sampled_jacobian(network, _float_samples(weights, rows, tokens, seed + doubling)) * units
@@ -217,10 +217,10 @@ def _measure(weights: Weights, most: int, seed: int) -> Rank:
         if 2 * np.count_nonzero(finite) < rows:
             raise InputError("weights whose derivatives are beyond the range of floats given; rescale them")
         kept = finite & (sizes > 0)
-        found.append(measured_rank(J[kept] / sizes[kept][:, None], RR))
-        if found[-1].value >= most or (len(found) > 1 and found[-1].value == found[-2].value):
+        ranks.append(measured_rank(J[kept] / sizes[kept][:, None], RR))
+        if ranks[-1].value >= most or (len(ranks) > 1 and ranks[-1].value == ranks[-2].value):
             break
-    return found[-1]
+    return ranks[-1]
 
 
 def _random_like(weights: Weights, seed: int) -> Weights:

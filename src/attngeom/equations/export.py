@@ -74,12 +74,12 @@ def up_to_factor(f: Polynomial) -> tuple[object, ...]:
 
 
 def _as_program(members: Iterable[Invariant], variety: Variety, system: System) -> Iterator[str]:
-    found: dict[tuple[object, ...], tuple[Polynomial, str]] = {}
+    named: dict[tuple[object, ...], tuple[Polynomial, str]] = {}
     for invariant in members:
         polynomial = invariant.polynomial()
-        found.setdefault(up_to_factor(polynomial), (polynomial, invariant.label))
-    generators = [(system.write(polynomial), label) for polynomial, label in found.values()]
-    variables = sorted({name for polynomial, _ in found.values() for name in polynomial.variables}, key=_by_index)
+        named.setdefault(up_to_factor(polynomial), (polynomial, invariant.label))
+    generators = [(system.write(polynomial), label) for polynomial, label in named.values()]
+    variables = sorted({name for polynomial, _ in named.values() for name in polynomial.variables}, key=_by_index)
     point, ring = generic_point(variety)
     parametrization = (ring.variables, [coordinate_image(variety, point, name) for name in variables])
     tokens = "t ≥ 2" if variety.tokens is None else f"t = {variety.tokens}"

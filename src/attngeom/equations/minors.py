@@ -118,9 +118,9 @@ class MinorFamily(RowFamily):
     def numbers(self) -> dict[str, int]:
         """How many coordinates of each kind are numbered in one row, single-column ones before the others."""
         variety = self.variety
-        found = {"single": comb(variety.d + 2, 3), "cross": variety.num_pairs * variety.num_targets}
+        sizes = {"single": comb(variety.d + 2, 3), "cross": variety.num_pairs * variety.num_targets}
         has = {"single": variety.has_single, "cross": variety.has_cross}
-        return {kind: n for kind, n in found.items() if self.uses == kind or (self.uses == "both" and has[kind])}
+        return {kind: n for kind, n in sizes.items() if self.uses == kind or (self.uses == "both" and has[kind])}
 
     def coordinate(self, place: int) -> tuple[str, tuple[int, int, int]]:
         """A coordinate by its number in a row: s for a single-column one, y for another, and its three indices."""

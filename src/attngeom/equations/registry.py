@@ -55,8 +55,8 @@ def families(variety: Variety, column: int | None = None, lines: tuple[Line, ...
     if not variety.is_plain and variety.heads == 1:
         raise InputError("families of a layer with mask, skip or bounded values asked for; a plain layer is required")
     choice = Choice(column, lines)
-    found = [family for kind in FAMILIES for family in kind.select(variety, choice) if family.count > 0]
-    return tuple(sorted(found, key=lambda family: family.order))
+    chosen = [family for kind in FAMILIES for family in kind.select(variety, choice) if family.count > 0]
+    return tuple(sorted(chosen, key=lambda family: family.order))
 
 
 def find_family(

@@ -24,12 +24,12 @@ def target_squares(m: int) -> tuple[Square, ...]:
     (20, ((((0, 1), (0, 1)),),))
     """
     pairs = list(combinations(range(m), 2))
-    found = [((b, c),) for i, b in enumerate(pairs) for c in pairs[i:] if set(b) & set(c)]
+    squares = [((b, c),) for i, b in enumerate(pairs) for c in pairs[i:] if set(b) & set(c)]
     sums = []
     for w, x, y, z in combinations(range(m), 4):
         sums.append((((w, x), (y, z)), ((w, y), (x, z))))
         sums.append((((w, y), (x, z)), ((w, z), (x, y))))
-    return (*found, *sums)
+    return (*squares, *sums)
 
 
 def format_square(square: Square) -> str:

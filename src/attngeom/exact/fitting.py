@@ -51,8 +51,8 @@ def fit(
             B, units = derivative(x)
             solve, steps = _solver(B, r, cut), steps - 1
         trial = x - units * solve(damping)
-        found = misfit(trial)
-        before, after = np.linalg.norm(r, axis=-1), np.linalg.norm(found, axis=-1)
+        residual = misfit(trial)
+        before, after = np.linalg.norm(r, axis=-1), np.linalg.norm(residual, axis=-1)
         better = (after < before) & ~is_done
         refused = np.where(better, 0, refused + 1)
         is_small = (after > 0.5 * before) & (after <= rest) | (after > (1 - FIT_PROGRESS) * before) | (after == 0)
@@ -63,7 +63,7 @@ def fit(
             np.where(is_done, damping, damping * DAMPING_HARDENED),
         )
         if better.any():
-            x, r = np.where(better[..., None], trial, x), np.where(better[..., None], found, r)
+            x, r = np.where(better[..., None], trial, x), np.where(better[..., None], residual, r)
             solve = None
         if is_done.all():
             break

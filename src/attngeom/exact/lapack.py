@@ -102,15 +102,15 @@ def inverses(a: Array) -> tuple[Array, Array]:
     >>> inverses(np.array([[[2.0]], [[0.0]]]))[1].tolist()
     [1.0, inf]
     """
-    found = np.full(a.shape, np.nan)
+    inverse = np.full(a.shape, np.nan)
     try:
-        found = inv(a)
+        inverse = inv(a)
     except SingularError:
         for place in np.ndindex(a.shape[:-2]):
             with suppress(SingularError):
-                found[place] = inv(a[place])
-    sums = np.abs(a).sum(axis=-2).max(axis=-1, initial=0.0) * np.abs(found).sum(axis=-2).max(axis=-1, initial=0.0)
-    return found, np.where(np.isnan(sums), np.inf, sums)
+                inverse[place] = inv(a[place])
+    sums = np.abs(a).sum(axis=-2).max(axis=-1, initial=0.0) * np.abs(inverse).sum(axis=-2).max(axis=-1, initial=0.0)
+    return inverse, np.where(np.isnan(sums), np.inf, sums)
 
 
 def qr(a: Array, complete: bool = False) -> tuple[Array, Array]:
@@ -121,8 +121,8 @@ def qr(a: Array, complete: bool = False) -> tuple[Array, Array]:
 
 def triangle(a: Array) -> Array:
     """The R of :func:`qr`."""
-    found, exponent = _decompose(np.linalg.qr, a, mode="r")
-    return _rescaled(found, exponent)
+    factor, exponent = _decompose(np.linalg.qr, a, mode="r")
+    return _rescaled(factor, exponent)
 
 
 def pivoted_qr(a: Array) -> tuple[Array, Array]:
@@ -209,8 +209,8 @@ def solve_left(a: Array, b: Array, rcond: float | None = None) -> Array:
 def det(a: Array) -> Any:
     """The determinants over the last two axes, infinite beyond the range of floats."""
     unit, exponent = moderate(a)
-    found = np.linalg.det(unit)
-    return join_scale(found, exponent * a.shape[-1]) if exponent else found
+    determinant = np.linalg.det(unit)
+    return join_scale(determinant, exponent * a.shape[-1]) if exponent else determinant
 
 
 def _finite(solution: Array, a: Array) -> Array:

@@ -81,8 +81,8 @@ def remove_horizontal_strips(shape: Partition, size: int) -> tuple[Partition, ..
     """
     padded = (*shape, 0)
     ranges = [range(padded[i + 1], padded[i] + 1) for i in range(len(shape))]
-    found = [strip(inner) for inner in product(*ranges) if sum(inner) == sum(shape) - size]
-    return tuple(sorted(found, reverse=True))
+    shapes = [strip(inner) for inner in product(*ranges) if sum(inner) == sum(shape) - size]
+    return tuple(sorted(shapes, reverse=True))
 
 
 @cache
@@ -94,8 +94,8 @@ def add_horizontal_strips(shape: Partition, size: int) -> tuple[Partition, ...]:
     """
     above = (shape[0] + size if shape else size, *shape)
     ranges = [range(low, high + 1) for low, high in zip((*shape, 0), above)]
-    found = [strip(outer) for outer in product(*ranges) if sum(outer) == sum(shape) + size]
-    return tuple(sorted(found, reverse=True))
+    shapes = [strip(outer) for outer in product(*ranges) if sum(outer) == sum(shape) + size]
+    return tuple(sorted(shapes, reverse=True))
 
 
 @cache

@@ -60,15 +60,15 @@ def residues(name: str, label: str, shape: tuple[int, ...], p: int) -> np.ndarra
     """
     size = int(np.prod(shape, dtype=np.int64))
     bound, prefix = 2**64 // p * p, f"{name}/{label}/"
-    found, number = np.zeros(0, dtype=np.uint64), 0
-    while len(found) < size:
-        stop = number + (size - len(found) + 3) // 4
+    drawn, number = np.zeros(0, dtype=np.uint64), 0
+    while len(drawn) < size:
+        stop = number + (size - len(drawn) + 3) // 4
         text = b"".join([sha256(f"{prefix}{i}".encode()).digest() for i in range(number, stop)])
         words = np.frombuffer(text, dtype=">u8").astype(np.uint64)
         # p = 2 divides 2^64, and no word is skipped.
-        found = np.concatenate([found, words[words < np.uint64(bound)] if bound < 2**64 else words])
+        drawn = np.concatenate([drawn, words[words < np.uint64(bound)] if bound < 2**64 else words])
         number = stop
-    return (found[:size] % np.uint64(p)).astype(np.int64).reshape(shape)
+    return (drawn[:size] % np.uint64(p)).astype(np.int64).reshape(shape)
 
 
 def residues_of_many(name: str, labels: Sequence[str], shape: tuple[int, ...], p: int) -> np.ndarray[Any, Any]:

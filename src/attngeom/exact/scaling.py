@@ -28,8 +28,8 @@ def near_exponents(array: Array) -> Array:
     >>> near_exponents(np.array([1.0, 1 - 2**-53, 0.75, -4.0])).tolist()
     [0, 0, 0, 2]
     """
-    mantissas, found = np.frexp(array)
-    return np.asarray(found - ((mantissas != 0) & (np.abs(mantissas) < THIRD_ROOT)))
+    mantissas, exponents = np.frexp(array)
+    return np.asarray(exponents - ((mantissas != 0) & (np.abs(mantissas) < THIRD_ROOT)))
 
 
 def join_scale(array: Array, exponent: int) -> Array:

@@ -43,7 +43,7 @@ def two_row_tableau(d: int, columns: int, index: int, least: Column = (0, 1)) ->
     """
     if not 0 <= index < two_row_count(d, columns, least):
         raise InputError(f"tableau {index} given; there are {two_row_count(d, columns, least)}, numbered from 0")
-    found: list[Column] = []
+    tableau: list[Column] = []
     for left in range(columns - 1, -1, -1):
         shorter = _completions(d, left)
         for column in combinations(range(least[0], d), 2):
@@ -51,11 +51,11 @@ def two_row_tableau(d: int, columns: int, index: int, least: Column = (0, 1)) ->
                 continue
             size = shorter[column]
             if index < size:
-                found.append(column)
+                tableau.append(column)
                 least = column
                 break
             index -= size
-    return tuple(found)
+    return tuple(tableau)
 
 
 def tableau_3311(d: int, index: int) -> tuple[tuple[int, ...], Column, Column]:

@@ -68,7 +68,7 @@ class HeadFacts(NamedTuple):
 
 def facts_of_weights(weights: Weights) -> list[HeadFacts]:
     """The heads of a network; ranks are exact over Q and measured over floats, conditions are of floats."""
-    found, domain = [], weights.domain
+    facts, domain = [], weights.domain
     for index, (heads, blocks) in enumerate(zip(weights.layers, head_blocks(weights), strict=True)):
         floats = [[RR.convert(m) for m in (h.attention_matrix(domain), h.value_matrix(domain))] for h in heads]
         for place, head in enumerate(heads):
@@ -78,8 +78,8 @@ def facts_of_weights(weights: Weights) -> list[HeadFacts]:
             twin = next((k for k in range(place) if _repeats(floats[k], floats[place])), None)
             learned = ", ".join(f"{block.name}: {block.pair.value}" for block in blocks[place])
             coefficient = next((block.pair.value for block in blocks[place] if block.name.startswith("A")), None)
-            found.append(HeadFacts(index, place, rank.value, rank.gap, condition, twin, learned, coefficient))
-    return found
+            facts.append(HeadFacts(index, place, rank.value, rank.gap, condition, twin, learned, coefficient))
+    return facts
 
 
 def _repeats(one: Sequence[Array], other: Sequence[Array]) -> bool:
@@ -88,13 +88,13 @@ def _repeats(one: Sequence[Array], other: Sequence[Array]) -> bool:
 
 def facts_of_model(rows: Sequence[HeadRow]) -> list[HeadFacts]:
     """The heads of a transformer, its self-attention; λ is not proven for these blocks."""
-    found = []
+    facts = []
     for row in rows:
         if row.part == "attention":
             values, rank = row.query_key, row.key_rank
             gap = values[rank - 1] / values[rank] if 0 < rank < len(values) and values[rank] > 0 else None
-            found.append(HeadFacts(row.layer, row.head, rank, gap, row.condition, row.twin, "not proven", None))
-    return found
+            facts.append(HeadFacts(row.layer, row.head, rank, gap, row.condition, row.twin, "not proven", None))
+    return facts
 
 
 def map_of_heads(facts: Sequence[HeadFacts], measure: str) -> list[list[tuple[float | None, str]]]:

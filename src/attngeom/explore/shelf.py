@@ -39,8 +39,8 @@ def kind_of(path: Path) -> str:
         return "store"
     if path.suffix == ".safetensors":
         return "weights"
-    found = _FORMAT.search(start)
-    return found[1].decode() if found and found[1].decode() in KINDS else "other"
+    match = _FORMAT.search(start)
+    return match[1].decode() if match and match[1].decode() in KINDS else "other"
 
 
 @dataclass(frozen=True)

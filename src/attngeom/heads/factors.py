@@ -58,12 +58,12 @@ def reduce_heads(weights: Weights) -> tuple[ReducedHead, ...]:
     if domain.rounds:
         # Row and column spaces are all that counts, and those do not depend on the scales of the tensors.
         weights = unit_heads(weights)[0]
-    found = []
+    reduced = []
     for index, head in enumerate(weights.layers[0]):
         O, W, rank_V = factor(head.value_matrix(domain), domain)
         Kt, Q, rank_A = factor(head.attention_matrix(domain), domain)
-        found.append(ReducedHead(index, O, W, Kt.T, Q, (rank_V, rank_A)))
-    return tuple(found)
+        reduced.append(ReducedHead(index, O, W, Kt.T, Q, (rank_V, rank_A)))
+    return tuple(reduced)
 
 
 def unit_heads(weights: Weights) -> tuple[Weights, tuple[int, ...]]:

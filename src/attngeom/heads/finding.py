@@ -64,14 +64,14 @@ def find_heads(
         raise InputError(f"noise = {noise} given; a relative accuracy from 0 to below 1 is required")
     request = _Request(heads, totals, noise, seed)
     if isinstance(source, Weights):
-        found = _from_weights(source, request)
+        result = _from_weights(source, request)
     elif isinstance(source, Coefficients):
-        found = _from_coefficients(source, request)
+        result = _from_coefficients(source, request)
     elif callable(source):
-        found = _from_box(source, architecture, request)
+        result = _from_box(source, architecture, request)
     else:
         raise InputError(f"{type(source).__name__} given; weights, coefficients or a function are required")
-    return _check_expected(found, heads, sizes)
+    return _check_expected(result, heads, sizes)
 
 
 def heads(
@@ -139,16 +139,16 @@ def _from_weights(weights: Weights, request: _Request) -> Heads:
         unit, exponents = unit_heads(weights)
         largest = max(exponents)
         scales = [float(np.ldexp(1.0, max(exponent - largest, -1074))) for exponent in exponents]
-        found = _scaled(_in_floats(WeightSlices(unit, scales), request), largest)
+        heads = _scaled(_in_floats(WeightSlices(unit, scales), request), largest)
     elif domain.is_rational:
         check_exact_size(*architecture.widths)
-        found = _exactly(layer_table(weights), request.seed)
+        heads = _exactly(layer_table(weights), request.seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
     if not architecture.rule.is_normalised:
-        return found
+        return heads
     values = weights.value_matrices()[0]
-    return scale_heads(found, domain.reduce(sum(values[1:], start=values[0])))
+    return scale_heads(heads, domain.reduce(sum(values[1:], start=values[0])))
 
 
 def _check_architecture(architecture: Architecture) -> None:
@@ -186,20 +186,20 @@ def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, 
         raise InputError("a black box with a skip connection was given; subtract its input from its output")
     if architecture.rule.is_normalised:
         table, total, accuracy = softmax_table(box, architecture)
-        found = _in_floats(TableSlices(table), replace(request, noise=max(request.noise, accuracy)))
-        return scale_heads(found, total)
+        heads = _in_floats(TableSlices(table), replace(request, noise=max(request.noise, accuracy)))
+        return scale_heads(heads, total)
     d, d_out = architecture.widths
     tolerance = max(RECOVERED_ERROR, 10 * request.noise)
     values = interpolate(box, d, d_out, architecture.tokens, RR, request.seed, tolerance=tolerance)
     return _from_coefficients(values.coefficients, request)
 
 
-def _scaled(found: Heads, exponent: int) -> Heads:
+def _scaled(heads: Heads, exponent: int) -> Heads:
     """The heads of 2^exponent times the function."""
-    blocks = tuple(head.scaled(exponent) for head in found.blocks)
+    blocks = tuple(head.scaled(exponent) for head in heads.blocks)
     if not all(np.all(np.isfinite(matrix)) for head in blocks for matrix in (head.A, head.V)):
         return _undecided("the heads were found, but their entries leave the range of floats; scale the weights", 0)
-    return replace(found, blocks=blocks)
+    return replace(heads, blocks=blocks)
 
 
 def _in_floats(source: Slices, request: _Request) -> Heads:
@@ -219,19 +219,19 @@ def _in_floats(source: Slices, request: _Request) -> Heads:
             f"the best {len(result.heads)} blocks miss the function by {digits.error(result.misfit)}, or are no heads"
         )
         return Heads(standing="undecided", reason=reason, outcome="undecided", **known)
-    found = tuple(FoundHead(*balanced(*head), RR, a, v) for head, (v, a) in zip(heads, blocks.sizes))
-    reason = f"{len(found)} heads fit the function to {digits.error(result.misfit)}"
-    return Heads(standing="estimate", reason=reason, outcome="found", blocks=found, **known)
+    balanced_heads = tuple(FoundHead(*balanced(*head), RR, a, v) for head, (v, a) in zip(heads, blocks.sizes))
+    reason = f"{len(balanced_heads)} heads fit the function to {digits.error(result.misfit)}"
+    return Heads(standing="estimate", reason=reason, outcome="found", blocks=balanced_heads, **known)
 
 
 def _exactly(table: Array, seed: int) -> Heads:
     if QQ.is_zero(table):
         reason = "the zero function: its heads can be any that cancel"
         return Heads(standing="proven", reason=reason, seed=seed, outcome="found", unique=False, ranks=(0, 0))
-    found = decompose(table, seed)
-    if found is None:
+    decomposition = decompose(table, seed)
+    if decomposition is None:
         return _undecided("the numbers of the commutant are too long for an exact search; give floats", seed)
-    return describe(found, seed)
+    return describe(decomposition, seed)
 
 
 def describe(found: Decomposition, seed: int) -> Heads:

@@ -59,8 +59,8 @@ def block_form(slices: Array, heads: int | None, seed: int) -> Blocks | None:
     if best is None:
         return None
     B, G, gap, sizes = best
-    found = _refine(even, B, G, sizes, gap, _Metric(L, R, float(np.linalg.norm(slices))), rng)
-    return None if found is None else replace(found, B=L @ found.B, G=found.G @ R)
+    blocks = _refine(even, B, G, sizes, gap, _Metric(L, R, float(np.linalg.norm(slices))), rng)
+    return None if blocks is None else replace(blocks, B=L @ blocks.B, G=blocks.G @ R)
 
 
 def _whiten(slices: Array) -> tuple[Array, Array]:

@@ -71,7 +71,7 @@ def find_float_heads(
         return Failure(stage="blocks", reason="the slices show no common block form")
     lefts, rights = U @ blocks.B, blocks.G @ R.T
     left_inverses, right_inverses = lapack.inv(blocks.B) @ U.T, R @ lapack.inv(blocks.G)
-    found = tuple(
+    split = tuple(
         _split_block(
             source, lefts[:, rows], left_inverses[rows], rights[columns], right_inverses[:, columns], noise, seed
         )
@@ -80,10 +80,10 @@ def find_float_heads(
     fresh = random_symmetric(2, source.d, rng)
     wanted = source.contract(fresh)
     rest = wanted.copy()
-    for head in found:
+    for head in split:
         if head is not None:
             rest -= head[1] @ fresh @ head[0]
-    return FloatHeads(found, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
+    return FloatHeads(split, blocks, U, ranks, float(np.linalg.norm(rest) / np.linalg.norm(wanted)))
 
 
 def _split_block(

@@ -51,18 +51,18 @@ def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> A
     odd = (values - opposite) / 2
     powers = np.stack([nodes ** (2 * order + 1) for order in range(TAYLOR_SIZES)], axis=1)
     weights = lapack.inv(powers)[1]
-    found: Array = np.tensordot(weights, odd, axes=1)
-    return found
+    cubic: Array = np.tensordot(weights, odd, axes=1)
+    return cubic
 
 
-def scale_heads(found: Heads, total: Array) -> Heads:
+def scale_heads(heads: Heads, total: Array) -> Heads:
     """The heads with the scales c_h for which Σ c_h V_h is the given matrix; undecided if they are not unique."""
-    if found.outcome != "found" or not found.blocks:
-        return found
-    columns = np.stack([head.V.ravel() for head in found.blocks], axis=1)
-    domain = found.blocks[0].domain
-    if len({head.domain for head in found.blocks}) > 1:
-        return replace(found, outcome="undecided", standing="undecided", blocks=(), reason="heads over several fields")
+    if heads.outcome != "found" or not heads.blocks:
+        return heads
+    columns = np.stack([head.V.ravel() for head in heads.blocks], axis=1)
+    domain = heads.blocks[0].domain
+    if len({head.domain for head in heads.blocks}) > 1:
+        return replace(heads, outcome="undecided", standing="undecided", blocks=(), reason="heads over several fields")
     if not domain.rounds:
         scales = (
             domain.solve(columns, domain.convert(total.ravel())) if domain.rank(columns) == columns.shape[1] else None
@@ -75,7 +75,7 @@ def scale_heads(found: Heads, total: Array) -> Heads:
             scales = scales if miss < 1e-5 else None
     if scales is None or any(not s for s in scales.tolist()):
         reason = "Σ V_h does not give the scales of the heads: the V_h found are dependent, or the sum does not fit"
-        return replace(found, outcome="undecided", standing="undecided", blocks=(), unique=None, reason=reason)
+        return replace(heads, outcome="undecided", standing="undecided", blocks=(), unique=None, reason=reason)
     inverses = domain.invert(scales)
-    blocks = tuple(replace(head, A=head.A * inverses[h], V=head.V * scales[h]) for h, head in enumerate(found.blocks))
-    return replace(found, blocks=blocks)
+    blocks = tuple(replace(head, A=head.A * inverses[h], V=head.V * scales[h]) for h, head in enumerate(heads.blocks))
+    return replace(heads, blocks=blocks)

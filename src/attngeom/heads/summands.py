@@ -137,15 +137,15 @@ def _split(
                 modulus, element = base, (X, Y)
                 break
             continue
-        found = []
+        summands = []
         for part in _kernels(X, Y, factors):
             inner = _restrict(basis, *part)
             moved = (
                 QQ.matmul(E, part[0]), QQ.matmul(F, part[1]),
                 QQ.matmul(part[2], E_inverse), QQ.matmul(part[3], F_inverse),
             )  # fmt: skip
-            found += _split(inner, *moved, rng)
-        return found
+            summands += _split(inner, *moved, rng)
+        return summands
     if modulus is not None:
         return [Summand(E, F, E_inverse, F_inverse, "field", len(basis), modulus, element)]
     kind: SummandKind = "local" if QQ.rank(trace_form(basis)) == 1 else "unknown"

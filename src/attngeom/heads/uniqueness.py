@@ -95,14 +95,14 @@ def heads_unique(weights: Weights) -> Uniqueness:
             standing="theorem", reason="one head is the layer itself", verdict="unique", theorem="one head"
         )
     if architecture.rule.is_polynomial:
-        found = _decide_lightning(weights, heads)
+        uniqueness = _decide_lightning(weights, heads)
     elif architecture.rule.head_theorem is not None:
-        found = _decide_bounded(weights, heads, architecture.rule.head_theorem)
+        uniqueness = _decide_bounded(weights, heads, architecture.rule.head_theorem)
     else:
-        found = _undecided(f"{architecture.kind} attention: there is no theorem on its heads here")
-    if exact and found.verdict == "not_unique" and found.witness is None:
+        uniqueness = _undecided(f"{architecture.kind} attention: there is no theorem on its heads here")
+    if exact and uniqueness.verdict == "not_unique" and uniqueness.witness is None:
         raise ArithmeticError("no second set of heads was found although one must exist; this is a defect")
-    return found
+    return uniqueness
 
 
 def _undecided(reason: str, pairs: tuple[HeadPair, ...] = (), commutant: int | None = None) -> Uniqueness:
@@ -141,7 +141,7 @@ def _decide_lightning(weights: Weights, heads: Sequence[ReducedHead]) -> Uniquen
         reason = f"head {zero[0] + 1} is zero, and φ = 2φ + (−φ) makes use of it"
         return _refuted(reason, "Theorem H", weights, _double(weights, zero[0]))
     homs = {(h.index, g.index): find_homs(h, g, domain) for h in heads for g in heads}
-    total = sum(found.dimension for found in homs.values())
+    total = sum(space.dimension for space in homs.values())
     pairs = tuple(HeadPair(s, t, hom.dimension) for (s, t), hom in homs.items() if s != t and hom.dimension)
     if pairs and all(homs[p.source, p.target].is_clear for p in pairs):
         first = pairs[0]
@@ -221,9 +221,9 @@ def _mixed(
 def _first_witness(weights: Weights, candidates: Iterator[list[HeadMatrices]]) -> Weights | None:
     """The first candidate with the same layer and other heads, as weights of the architecture."""
     for heads in candidates:
-        found = _build(weights, heads)
-        if _is_witness(weights, found):
-            return found
+        witness = _build(weights, heads)
+        if _is_witness(weights, witness):
+            return witness
     return None
 
 

@@ -143,7 +143,7 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
     if not architecture.has_virtual_weights:
         return (Hypothesis(theorem, "one head and no skip connection", False),)
     ranks = virtual_ranks(weights, noise)
-    found = [
+    hypotheses = [
         Hypothesis(
             "[G] Lemma 3.1",
             f"rk A_{i + 1} = a_{i + 1} ≤ d_{i}",
@@ -152,14 +152,14 @@ def check_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, 
         for i, rank in enumerate(ranks.A)
     ]
     if theorem == "Theorem F":
-        found += _lightning(architecture, ranks)
+        hypotheses += _lightning(architecture, ranks)
     else:
-        found += _tokens_apart(architecture, theorem, ranks)
+        hypotheses += _tokens_apart(architecture, theorem, ranks)
     if architecture.num_layers > 1:
         delta, is_equal = min(architecture.widths[1:-1]), architecture.bottleneck is not None
-        found.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", is_equal))
-        found.append(Hypothesis("[G] Lemma 3.5", f"rk L = {delta}", _decided(ranks.L, ranks.L.value == delta)))
-    return tuple(found)
+        hypotheses.append(Hypothesis("[G] Lemma 3.5", "equal hidden widths δ ≤ d_0, d_l", is_equal))
+        hypotheses.append(Hypothesis("[G] Lemma 3.5", f"rk L = {delta}", _decided(ranks.L, ranks.L.value == delta)))
+    return tuple(hypotheses)
 
 
 def _tokens_apart(architecture: Architecture, theorem: str, ranks: VirtualRanks) -> list[Hypothesis]:
@@ -167,15 +167,15 @@ def _tokens_apart(architecture: Architecture, theorem: str, ranks: VirtualRanks)
     layers, t, is_softmax = architecture.num_layers, architecture.tokens, theorem == "Theorem A"
     if is_softmax:
         theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
-    found = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", is_nonzero(ranks.L))]
+    hypotheses = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", is_nonzero(ranks.L))]
     if layers == 1 or (theorem == "Theorem A'" and t != 2):
-        return found
+        return hypotheses
     if not is_softmax:
-        found.append(Hypothesis(theorem, "no causal mask", not architecture.causal))
+        hypotheses.append(Hypothesis(theorem, "no causal mask", not architecture.causal))
     by_skew = theorem == "Theorem A" and t == 2
     seen, statement = visible_layers(ranks, by_skew), "not skew-symmetric" if by_skew else "≠ 0"
     seen = seen if theorem == "Theorem A'" else seen[:-1]
-    return found + [Hypothesis(theorem, f"M_{i} {statement}", holds) for i, holds in enumerate(seen, start=1)]
+    return hypotheses + [Hypothesis(theorem, f"M_{i} {statement}", holds) for i, holds in enumerate(seen, start=1)]
 
 
 def is_nonzero(rank: Rank) -> bool | None:
@@ -219,14 +219,14 @@ def _single_layer(A: Traits, V: Traits) -> list[Hypothesis]:
 
 def _theorem_f(tokens: int, M: list[Traits], L: Traits) -> list[Hypothesis]:
     theorem, last = "Theorem F", M[-1]
-    found = [Hypothesis(theorem, "t ≥ 2", tokens >= 2), Hypothesis(theorem, "L ≠ 0", L.is_nonzero)]
+    hypotheses = [Hypothesis(theorem, "t ≥ 2", tokens >= 2), Hypothesis(theorem, "L ≠ 0", L.is_nonzero)]
     for i, traits in enumerate(M, start=1):
         if i < len(M):
-            found.append(Hypothesis(theorem, f"rk M_{i} ≥ 2", traits.has_rank_two))
-        found.append(Hypothesis(theorem, f"M_{i} not skew-symmetric", traits.is_not_skew))
+            hypotheses.append(Hypothesis(theorem, f"rk M_{i} ≥ 2", traits.has_rank_two))
+        hypotheses.append(Hypothesis(theorem, f"M_{i} not skew-symmetric", traits.is_not_skew))
     product = _all([last.is_nonzero, L.is_nonzero, _either(last.has_rank_two, L.has_rank_two)])
-    found.append(Hypothesis(theorem, f"rk M_{len(M)} · rk L ≥ 2", product))
-    return found
+    hypotheses.append(Hypothesis(theorem, f"rk M_{len(M)} · rk L ≥ 2", product))
+    return hypotheses
 
 
 def _either(first: bool | None, second: bool | None) -> bool | None:

@@ -98,16 +98,16 @@ def import_state(
         key_value_heads = _config_int(config, "num_key_value_heads")
     if heads < 1 or (key_value_heads is not None and (key_value_heads < 1 or heads % key_value_heads)):
         raise InputError(f"{heads} heads and {key_value_heads} key-value heads given; the second must divide the first")
-    found = attention_blocks(shapes)
-    if not found:
+    layouts = attention_blocks(shapes)
+    if not layouts:
         known = "; ".join(layout.describe() for layout in LAYOUTS)
         raise InputError(f"no attention weights found among {len(shapes)} tensors; known layouts: {known}")
-    chosen = range(len(found)) if blocks is None else blocks
-    if any(not 0 <= index < len(found) for index in chosen):
-        raise InputError(f"blocks {list(chosen)} given; the checkpoint has blocks 0 to {len(found) - 1}")
+    chosen = range(len(layouts)) if blocks is None else blocks
+    if any(not 0 <= index < len(layouts) for index in chosen):
+        raise InputError(f"blocks {list(chosen)} given; the checkpoint has blocks 0 to {len(layouts) - 1}")
     parts, used = [], set()
     for index in chosen:
-        block = found[index]
+        block = layouts[index]
         parts.append(block.layout.load(block.prefix, load))
         used |= set(block.names)
     layers, attention, value_width = _cut_heads(parts, heads, key_value_heads, kind)
@@ -125,7 +125,7 @@ def import_state(
             f"{name[:60]} ({reason}) and {len(unmodelled) - 1} more are not modelled; use attngeom model for the whole"
             " model, or --idealised (idealised=True) for its attention weights alone"
         )
-    names = tuple(found[index].prefix for index in chosen)
+    names = tuple(layouts[index].prefix for index in chosen)
     return CheckpointImport(Weights(architecture, RR, layers), names, unmodelled)
 
 
@@ -133,28 +133,28 @@ def _tensors(state: Any) -> tuple[str, Mapping[str, tuple[int, ...]], Callable[[
     """The name of a state, the shapes of its tensors, and what loads one of them."""
     if isinstance(state, TensorFile):
         return str(state.path), state.shapes, state.load
-    found = state_of(state)
-    shapes = {name: tuple(np.shape(tensor)) for name, tensor in found.items()}
-    return "the state", shapes, lambda name: as_float64(found[name], name)
+    tensors = state_of(state)
+    shapes = {name: tuple(np.shape(tensor)) for name, tensor in tensors.items()}
+    return "the state", shapes, lambda name: as_float64(tensors[name], name)
 
 
 def state_of(state: Any) -> Mapping[str, Any]:
     """The state dict of a module, or the mapping itself."""
-    found = state.state_dict() if hasattr(state, "state_dict") else state
-    if not isinstance(found, Mapping):
+    tensors = state.state_dict() if hasattr(state, "state_dict") else state
+    if not isinstance(tensors, Mapping):
         raise InputError(
             f"{type(state).__name__} given; a state dict or a module with one is required (files: import_checkpoint,"
             " folders: models.open_model)"
         )
-    return found
+    return tensors
 
 
 def configuration_of(module: Any) -> Mapping[str, Any]:
     """The configuration that a module carries, as a dictionary; empty where there is none."""
-    found: Any = getattr(module, "config", None)
-    if hasattr(found, "to_dict"):
-        found = found.to_dict()
-    return found if isinstance(found, Mapping) else {}
+    configuration: Any = getattr(module, "config", None)
+    if hasattr(configuration, "to_dict"):
+        configuration = configuration.to_dict()
+    return configuration if isinstance(configuration, Mapping) else {}
 
 
 def import_checkpoint(

@@ -37,15 +37,15 @@ def export_state(
             raise InputError(f"a state without {missing[0][:60]} given; the state of the model itself is required")
         return {name: _like(x, moved[name], name) if name in moved else x for name, x in tensors.items()}
     architecture = weights.architecture
-    found = attention_blocks(tensors)
-    chosen = list(range(len(found)) if blocks is None else blocks)
-    if len(chosen) != architecture.num_layers or any(not 0 <= index < len(found) for index in chosen):
+    layouts = attention_blocks(tensors)
+    chosen = list(range(len(layouts)) if blocks is None else blocks)
+    if len(chosen) != architecture.num_layers or any(not 0 <= index < len(layouts) for index in chosen):
         raise InputError(
-            f"{architecture.num_layers} layers given for blocks {chosen[:8]}; the state has {len(found)} blocks"
+            f"{architecture.num_layers} layers given for blocks {chosen[:8]}; the state has {len(layouts)} blocks"
         )
     result = dict(tensors)
     for layer, index in enumerate(chosen):
-        block = found[index]
+        block = layouts[index]
         parts = _join_heads(weights.to(RR), layer, key_value_heads)
         for name, array in block.layout.store(block.prefix, parts).items():
             result[name] = _like(tensors[name], array, name)
@@ -80,12 +80,12 @@ def _like(original: Any, array: Array, name: str) -> Any:
     if tuple(np.shape(original)) != array.shape:
         raise InputError(f"{name[:60]} of shape {tuple(np.shape(original))} cannot take weights of shape {array.shape}")
     if hasattr(original, "new_tensor"):
-        found = original.new_tensor(array)
-        written = as_float64(found, name)
+        tensor = original.new_tensor(array)
+        written = as_float64(tensor, name)
     else:
         with np.errstate(over="ignore"):
-            found = array.astype(np.asarray(original).dtype)
-        written = found.astype(np.float64)
+            tensor = array.astype(np.asarray(original).dtype)
+        written = tensor.astype(np.float64)
     if not np.all(np.isfinite(written)):
-        raise InputError(f"{name[:60]} overflows in its type {found.dtype}; give smaller weights or a wider type")
-    return found
+        raise InputError(f"{name[:60]} overflows in its type {tensor.dtype}; give smaller weights or a wider type")
+    return tensor

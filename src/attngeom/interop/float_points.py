@@ -64,10 +64,10 @@ def move_to_floats(weights: Weights) -> Weights:
             "weights that are no float numbers given, and scaling rows does not make them so; rounding would move the "
             "point: multiply the last value map by a common denominator, which keeps λ"
         )
-    found = Weights.from_tensors(weights.architecture, {name: _texts(array) for name, array in tensors.items()}, domain)
-    if not found.to(RR).to(domain).equals(found):
+    moved = Weights.from_tensors(weights.architecture, {name: _texts(array) for name, array in tensors.items()}, domain)
+    if not moved.to(RR).to(domain).equals(moved):
         raise InputError("weights with more than 53 bits given; rounding would move the point")
-    return found
+    return moved
 
 
 def _fractions(array: Array) -> list[list[Fraction]]:

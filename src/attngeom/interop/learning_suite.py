@@ -97,12 +97,12 @@ def hessian(weights: Weights, seed: int = 0) -> Array:
     return np.asarray(J @ J.T / HESSIAN_INPUTS)
 
 
-def calibration(found: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
+def calibration(coefficient: LearningCoefficient, seed: int = 0) -> dict[str, Any]:
     """What an estimator may be misled to, and what it may be started with."""
-    values = lapack.eigvalsh(hessian(found.weights, seed))
+    values = lapack.eigvalsh(hessian(coefficient.weights, seed))
     top = float(values[-1])
     rank = int(np.sum(values > DIFFERENCE_RANK * max(top, 1e-300))) if top > DIFFERENCE_RANK**2 else 0
-    parameters = found.weights.architecture.num_parameters
+    parameters = coefficient.weights.architecture.num_parameters
     scale = top if rank else 1.0
     return {
         "parameters": parameters,
@@ -125,11 +125,13 @@ def write_suite(folder: str | Path, seed: int = 0) -> list[dict[str, Any]]:
     folder = make_folder(folder)
     rows = []
     for point in POINTS:
-        found = learning_coefficient(point.weights, seed=seed)
-        more = {"name": point.name, "words": point.words, **calibration(found, seed)}
+        coefficient = learning_coefficient(point.weights, seed=seed)
+        more = {"name": point.name, "words": point.words, **calibration(coefficient, seed)}
         place = point.name.replace(", ", "-").replace(" ", "-")
-        write_benchmark(found, folder / place, more)
-        rows.append({"folder": place, "lambda": str(found.value), "multiplicity": found.multiplicity, **more})
+        write_benchmark(coefficient, folder / place, more)
+        rows.append(
+            {"folder": place, "lambda": str(coefficient.value), "multiplicity": coefficient.multiplicity, **more}
+        )
     write_atomic(
         folder / "suite.json", to_json({"format": "attngeom/learning-suite", "version": 1, "points": rows}) + "\n"
     )

@@ -45,8 +45,8 @@ def weights_from_json(record: Any, name: str = "weights") -> Weights:
         raise FormatError(f"{name}: tensors of type {type(tensors).__name__} found; an object of row lists is required")
     for key, shape in architecture.tensor_shapes():
         # Before anything is converted.
-        if key in tensors and (found := nested_shape(tensors[key], f"{name}: tensor {key}", (str, int))) != shape:
-            raise FormatError(f"{name}: tensor {key} of shape {found}; shape {shape} is required")
+        if key in tensors and (given := nested_shape(tensors[key], f"{name}: tensor {key}", (str, int))) != shape:
+            raise FormatError(f"{name}: tensor {key} of shape {given}; shape {shape} is required")
     return Weights.from_tensors(architecture, tensors, QQ)
 
 
@@ -101,7 +101,9 @@ def write_weights(weights: Weights, path: str | Path, dropped: Mapping[str, str]
     if dropped:
         metadata[DROPPED_KEY] = to_json(dict(dropped))
     data = save(tensors, metadata=metadata)
-    found = load(data)
-    if any(not np.array_equal(found[name], array) or not np.all(np.isfinite(array)) for name, array in tensors.items()):
+    reread = load(data)
+    if any(
+        not np.array_equal(reread[name], array) or not np.all(np.isfinite(array)) for name, array in tensors.items()
+    ):
         raise FormatError(f"{path}: weights with NaN, infinite or unreadable entries; nothing was written")
     write_atomic(path, data)

@@ -34,11 +34,11 @@ class QueryPlan:
 
     def source(self, name: str, *shape: int) -> Array:
         """An array that the inputs were made from, of the given shape."""
-        found = self.sources.get(name)
-        if found is None or found.shape != shape:
-            given = "nothing" if found is None else f"shape {found.shape}"
+        named = self.sources.get(name)
+        if named is None or named.shape != shape:
+            given = "nothing" if named is None else f"shape {named.shape}"
             raise FormatError(f"{given} given for {name!r} in a plan; shape {shape} is required; use recover --plan")
-        return found
+        return named
 
 
 @dataclass(eq=False)

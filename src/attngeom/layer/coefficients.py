@@ -162,8 +162,8 @@ class Coefficients:
         place = locate(output, monomial, self.d)
         if place is None:
             wanted = tuple(sorted(monomial))
-            found = [x.value for x in self.outside if x.output == output and tuple(sorted(x.monomial)) == wanted]
-            return found[0] if found else self.domain.zeros((1,))[0]
+            values = [x.value for x in self.outside if x.output == output and tuple(sorted(x.monomial)) == wanted]
+            return values[0] if values else self.domain.zeros((1,))[0]
         name, index = place
         return (self.single if name == "single" else self.cross)[index]
 
@@ -289,11 +289,11 @@ def coefficients(weights: Weights) -> Coefficients:
     (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
     check_size(d, d_out, t, not domain.rounds)
     with domain.working():
-        found = Coefficients.of_cross(swap(layer_table(weights)), t, domain)
+        layer = Coefficients.of_cross(swap(layer_table(weights)), t, domain)
         if not architecture.causal:
-            return found
+            return layer
         visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
-        return replace(found, cross=found.cross * visible.astype(np.int64)[None, :, :, None, None])
+        return replace(layer, cross=layer.cross * visible.astype(np.int64)[None, :, :, None, None])
 
 
 def scale_to_one(coefficients: Coefficients) -> tuple[Coefficients, int]:

@@ -91,9 +91,9 @@ def split_multiples(tensors: Array, matrix: Array, rng: np.random.Generator) -> 
             if factor.degree() == 1:
                 p = r + u * (-factor[0] / factor[1])
                 directions = [(p, p), (u, p), (u, u)][multiplicity - 1]
-                found = _divide(tensor, contract(tensor, *directions))
-                if found is not None:
-                    return Splitting(h[:, None] * found[0], found[1])
+                splitting = _divide(tensor, contract(tensor, *directions))
+                if splitting is not None:
+                    return Splitting(h[:, None] * splitting[0], splitting[1])
         if len(factors) == 1 and factors[0][0].degree() == 3:
             return _split_cubic_field(tensor, r, u, factors[0][0], h)
     raise ArithmeticError(f"no line decided the factors in {SPLITTING_LINES} attempts; use another seed")
@@ -104,10 +104,10 @@ def _split_cubic_field(tensor: Array, r: Array, u: Array, g: fmpq_poly, h: Array
     field = CubicField(tuple(g[k] / g[3] for k in range(4)))
     p = field.convert(r) + field.convert(u) * field.element(0, 1)
     lifted = field.convert(tensor)
-    found = _divide(lifted, contract(lifted, p, p))
-    if found is None:
+    splitting = _divide(lifted, contract(lifted, p, p))
+    if splitting is None:
         return None
-    form, B = found
+    form, B = splitting
     return Splitting(np.array([[x * c for x in form] for c in h], dtype=object), B, field)
 
 
@@ -124,10 +124,10 @@ def split_independent(tensors: Array) -> Splitting | None:
     forms = _relation(tensors[first], tensors[second])
     if forms is None:
         return None
-    found = _divide(tensors[first], forms)
-    if found is None:
+    splitting = _divide(tensors[first], forms)
+    if splitting is None:
         return None
-    form, B = found
+    form, B = splitting
     rows = [form if i == first else _divide_by_quadric(tensors[i], B) for i in range(d_out)]
     if any(row is None for row in rows):
         return None

@@ -38,8 +38,8 @@ def lower_bound(coefficients: Coefficients, attention: int | None = None) -> flo
         _attention_bound(cross, coefficients.d, attention),
     )
     most = max(t * (t - 1) * table**2, _symmetrization_distance(single, cross, coefficients.d, t))
-    found = np.sqrt(spread**2 + most) - _rounding(coefficients.d, coefficients.d_out, t) * coefficients.norm
-    return max(float(found), 0.0)
+    bound = np.sqrt(spread**2 + most) - _rounding(coefficients.d, coefficients.d_out, t) * coefficients.norm
+    return max(float(bound), 0.0)
 
 
 def _rounding(d: int, d_out: int, t: int) -> float:
@@ -142,5 +142,5 @@ def conjugate_pair_distance(coefficients: Coefficients) -> float:
     if pair is None:
         return float("inf")
     near, d = swap(pair), coefficients.d
-    found = coefficients.distance(symmetrize(near, d, RR), near)
-    return found + _rounding(d, coefficients.d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))
+    distance = coefficients.distance(symmetrize(near, d, RR), near)
+    return distance + _rounding(d, coefficients.d_out, coefficients.t) * float(np.linalg.norm(coefficients.cross))

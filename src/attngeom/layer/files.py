@@ -70,7 +70,7 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
     is_float = any(type(x) is not fmpq and type(_read_value(x, name)) is float for x in terms.values)
     domain = RR if is_float else QQ
     check_size(d, d_out, t, exact=not is_float)
-    found = Placement(d, d_out, t, domain.zeros)
+    placement = Placement(d, d_out, t, domain.zeros)
     for start in range(0, len(terms), TERMS_AT_ONCE):
         rows, part = terms.rows[start : start + TERMS_AT_ONCE], terms.values[start : start + TERMS_AT_ONCE]
         wrong = ((rows < 0) | (rows >= [d_out, t, d, t, d, t, d, t])).any(axis=1)
@@ -80,11 +80,11 @@ def coefficients_from_json(record: Any, name: str = "coefficients") -> Coefficie
         values = np.empty(len(part), dtype=float if is_float else object)
         numbers = (x if type(x) is fmpq else _read_value(x, name) for x in part)
         values[:] = [_as_float(x, name) for x in numbers] if is_float else list(numbers)
-        repeated = found.add(rows, values)
+        repeated = placement.add(rows, values)
         if repeated is not None:
             raise FormatError(f"{name}: term {start + repeated} repeats an output and monomial; give each once")
-    single, cross = found.arrays
-    return Coefficients(d, d_out, t, single, cross, domain, found.terms_outside())
+    single, cross = placement.arrays
+    return Coefficients(d, d_out, t, single, cross, domain, placement.terms_outside())
 
 
 def _check_term(term: Any, d: int, d_out: int, t: int, name: str) -> None:

@@ -96,8 +96,8 @@ def _from_directions(table: Array, seed: int) -> tuple[float, Array, Array]:
             continue
         projectors = np.eye(size)[None] - directions[:, :, None] * directions[:, None, :]
         rows = (weights[:, None, None, None] * projectors[:, :, :, None] * y[:, None, None, :]).reshape(-1, size * d)
-        found = null_vector(rows[np.linalg.norm(rows, axis=1) > 1e-14], RR)
-        results.append((found.separation, name, found.vector.reshape(size, d)))
+        kernel = null_vector(rows[np.linalg.norm(rows, axis=1) > 1e-14], RR)
+        results.append((kernel.separation, name, kernel.vector.reshape(size, d)))
     if not results:
         return 0.0, np.ones((d, d)), np.ones((d_out, d))
     separation, name, matrix = max(results, key=lambda result: result[0])

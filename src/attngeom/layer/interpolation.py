@@ -61,15 +61,15 @@ def interpolate(
         single[:, j] = _interpolate_single(ask, j, domain)
         for place, n in enumerate(n for n in range(t) if n != j):
             cross[:, j, place] = _interpolate_cross(ask, j, n, domain)
-    found = Coefficients(d, d_out, t, single, cross, domain)
+    coefficients = Coefficients(d, d_out, t, single, cross, domain)
     rng = np.random.default_rng(seed)
     shape = (INTERPOLATION_CHECKS, d, t)
     if domain.rounds:
         inputs = on_grid(domain.random(shape, rng))
     else:
         inputs = domain.convert(rng.integers(0, 2**31, size=shape))
-    misfit = _check(asked, found, inputs, tolerance)
-    return Interpolation(found, asked.queries - before, misfit)
+    misfit = _check(asked, coefficients, inputs, tolerance)
+    return Interpolation(coefficients, asked.queries - before, misfit)
 
 
 @dataclass(frozen=True)
@@ -130,22 +130,22 @@ def _interpolate_cross(ask: _Queries, j: int, n: int, domain: Domain) -> Array:
     return swap(polarize(np.transpose(quadrics, (2, 0, 1)), domain))
 
 
-def _check(box: BlackBox, found: Coefficients, inputs: Array, tolerance: float) -> float | None:
+def _check(box: BlackBox, coefficients: Coefficients, inputs: Array, tolerance: float) -> float | None:
     """Compare the polynomial with the box; name the first input where they differ."""
     plan, answers = box.ask("check", QueryPlan(inputs))
-    given, predicted = box.domain.convert(answers), found.evaluate(plan.inputs)
+    given, predicted = box.domain.convert(answers), coefficients.evaluate(plan.inputs)
     worst = 0.0
     for X, left, right in zip(plan.inputs, given, predicted):
-        if found.domain.rounds:
+        if coefficients.domain.rounds:
             deviation = float(np.abs(left - right).max() / max(1.0, np.abs(right).max()))
             worst = max(worst, deviation)
             differs = deviation > tolerance
         else:
-            differs = not found.domain.equal(left, right)
+            differs = not coefficients.domain.equal(left, right)
         if differs:
-            shown = [[found.domain.format(x) for x in row] for row in X]
+            shown = [[coefficients.domain.format(x) for x in row] for row in X]
             raise InputError(
                 "the black box is not a cubic map with the support of a lightning layer:"
                 f" at X = {str(shown)[:200]} its value differs from its interpolated polynomial"
             )
-    return worst if found.domain.rounds else None
+    return worst if coefficients.domain.rounds else None

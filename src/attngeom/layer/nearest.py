@@ -162,10 +162,10 @@ def _refine(problem: Problem, A: Array, V: Array, attention: int) -> tuple[Array
     # Steps with operators only are expensive; after the alternation few are needed.
     steps = NEAREST_STEPS if start.size * problem.data.size <= NEAREST_JACOBIAN else NEAREST_STEPS // 6
     rest = 1e-14 * float(np.linalg.norm(problem.data))
-    found = start.move(
+    moved = start.move(
         fit(np.zeros(start.size), lambda x: start.move(x).differences(), derivative, steps=steps, rest=rest)
     )
-    return found.A, found.V
+    return moved.A, moved.V
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +213,9 @@ def nearest_layer(
             scale = np.sqrt(max(1e-150, float(np.linalg.norm(A))) / max(1e-150, float(np.linalg.norm(V))))
             A, V = A / scale, V * scale
         A, V = _balance(*_refine(problem, A, V, width))
-        found = Nearest(LayerMatrices(A, V, RR), enclose_distance(problem, A, V, t))
-        if found.distance < best.distance:
-            best = found
+        nearest = Nearest(LayerMatrices(A, V, RR), enclose_distance(problem, A, V, t))
+        if nearest.distance < best.distance:
+            best = nearest
     return best
 
 

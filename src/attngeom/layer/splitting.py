@@ -77,10 +77,10 @@ def split_layer(table: Array, domain: Domain) -> LayerSplitting:
     if factors is None:
         return _split_irrational(table, domain, anchor, split)
     choices = [factors] if split.second is None else [factors, factors[::-1]]
-    found = [_divide_table(table, domain, anchor, nu) for _, nu in choices]
-    points = tuple(point for point in found if isinstance(point, LayerMatrices))
+    quotients = [_divide_table(table, domain, anchor, nu) for _, nu in choices]
+    points = tuple(point for point in quotients if isinstance(point, LayerMatrices))
     if not points:
-        return LayerSplitting("none", domain, reason=str(found[0]))
+        return LayerSplitting("none", domain, reason=str(quotients[0]))
     return LayerSplitting("rational", domain, points, domain.rank(points[0].A), domain.rank(points[0].V))
 
 

@@ -126,38 +126,38 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
         raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
     blocks = head_blocks(weights)
     if inputs is not None:
-        found = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
+        finding = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
     else:
         theorems = single_layer(weights, blocks[0]) or deep_softmax(weights, blocks)
-        found = theorems or by_ranks(weights, blocks, seed, None)
+        finding = theorems or by_ranks(weights, blocks, seed, None)
     measured = tuple(rank for heads in blocks for head in heads for rank in head.measured if not rank.is_exact)
-    clear = found.is_clear and all(rank.is_clear for rank in measured)
-    standing: Standing = "undecided" if found.pair is None else "theorem" if not found.witness else "proven"
-    reason = found.reason
-    if domain.rounds and found.pair is not None:
+    clear = finding.is_clear and all(rank.is_clear for rank in measured)
+    standing: Standing = "undecided" if finding.pair is None else "theorem" if not finding.witness else "proven"
+    reason = finding.reason
+    if domain.rounds and finding.pair is not None:
         standing = "estimate" if clear else "undecided"
         reason += "; ranks of floats are measured" if clear else "; but singular values show no clear gap"
-    pair = found.pair if standing != "undecided" else None
-    lower, upper = found.lower or Fraction(0), found.upper
+    pair = finding.pair if standing != "undecided" else None
+    lower, upper = finding.lower or Fraction(0), finding.upper
     if upper is None:
-        assert found.pair is not None
-        lower = upper = found.pair.value
+        assert finding.pair is not None
+        lower = upper = finding.pair.value
     if domain.rounds:
         # Measured ranks bound nothing.
         lower, upper = Fraction(0), Fraction(weights.architecture.num_parameters, 2)
     return LearningCoefficient(
         standing=standing,
         reason=reason,
-        seed=seed if found.witness else None,
+        seed=seed if finding.witness else None,
         weights=weights,
         pair=pair,
         lower=lower,
         upper=upper,
-        stratum=describe_stratum(blocks, found),
-        theorem=found.theorem,
+        stratum=describe_stratum(blocks, finding),
+        theorem=finding.theorem,
         blocks=tuple(block for heads in blocks for head in heads for block in head),
         measured=measured,
-        witness=found.witness if inputs is None else None,
+        witness=finding.witness if inputs is None else None,
     )
 
 
@@ -172,13 +172,13 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
     return by_ranks(weights, blocks, seed, sample)
 
 
-def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], found: PairFinding) -> str:
+def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], finding: PairFinding) -> str:
     """The ranks of all blocks, and whether a head of rank one is aligned."""
     words = "; ".join(block.words for heads in blocks for head in heads for block in head)
-    if found.theorem == "A1.3":
+    if finding.theorem == "A1.3":
         return f"{words}; aligned"
     single = len(blocks) == len(blocks[0]) == 1
-    if found.theorem == "A1.2" and single and blocks[0][0].attention.rank == blocks[0][0].value.rank == 1:
+    if finding.theorem == "A1.2" and single and blocks[0][0].attention.rank == blocks[0][0].value.rank == 1:
         return f"{words}; not aligned"
     return words
 

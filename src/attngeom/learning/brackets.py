@@ -62,18 +62,18 @@ def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int 
     point = named_weights(architecture, field, name)
     gradients = gradient_rows(point, samples)
     rows, labels = [gradients], [(n, n) for n in range(count)]
-    found = Elimination(gradients.copy(), p, keep_upper=False).run()
+    elimination = Elimination(gradients.copy(), p, keep_upper=False).run()
     for hub in range(min(BRACKET_FUNCTIONS, count - 1)):
-        missing = target - found.rank
+        missing = target - elimination.rank
         if missing <= 0:
             break
         others = np.arange(hub + 1, min(count, hub + 1 + missing + SPARE_JACOBIAN_ROWS))
         rows.append(bracket_rows(point, samples, gradients, hub, others))
         labels += [(hub, int(n)) for n in others]
-        found = Elimination(np.concatenate(rows), p, keep_upper=False).run()
-    chosen = [labels[place] for place in sorted(found.order[: found.rank])]
+        elimination = Elimination(np.concatenate(rows), p, keep_upper=False).run()
+    chosen = [labels[place] for place in sorted(elimination.order[: elimination.rank])]
     return BracketRank(
-        found.rank,
+        elimination.rank,
         p,
         seed,
         name,

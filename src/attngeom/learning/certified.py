@@ -52,22 +52,22 @@ def by_ranks(
     """
     theta = enlarge(weights, blocks)
     try:
-        found = _ranks(theta, theta.dimension, seed, inputs)
+        ranks = _ranks(theta, theta.dimension, seed, inputs)
     except SizeError as error:
         return PairFinding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
-    pair = theta.pair.less(found.action)
-    numbers = f"rank {found.jacobian} + {found.action} of {theta.dimension}"
-    witness = {"prime": found.prime, "point": name_point(seed), "samples": found.rows, "tokens": found.tokens}
-    if found.jacobian + found.action >= theta.dimension:
+    pair = theta.pair.less(ranks.action)
+    numbers = f"rank {ranks.jacobian} + {ranks.action} of {theta.dimension}"
+    witness = {"prime": ranks.prime, "point": name_point(seed), "samples": ranks.rows, "tokens": ranks.tokens}
+    if ranks.jacobian + ranks.action >= theta.dimension:
         reason = f"{numbers}: the function determines the products up to symmetries, to first order"
-        return PairFinding("B", reason, pair, is_clear=found.is_clear, witness=witness)
-    return _by_bounds(weights, pair, found, numbers, witness, seed, inputs)
+        return PairFinding("B", reason, pair, is_clear=ranks.is_clear, witness=witness)
+    return _by_bounds(weights, pair, ranks, numbers, witness, seed, inputs)
 
 
 def _by_bounds(
     weights: Weights,
     pair: Pair,
-    found: Ranks,
+    ranks: Ranks,
     numbers: str,
     witness: dict[str, int | str | None],
     seed: int,
@@ -79,7 +79,7 @@ def _by_bounds(
     except SizeError as error:
         return PairFinding("none", f"not proven: {numbers}; {error}", lower=Fraction(0), upper=pair.value)
     most = upper_bound(weights.architecture).value
-    clear = found.is_clear and own.is_clear
+    clear = ranks.is_clear and own.is_clear
     witness = {**witness, "samples": own.rows}
     if own.jacobian >= most:
         reason = f"the rank of the differential is {most}, the largest that this architecture has"

@@ -89,8 +89,8 @@ class Enlarged:
             columns: list[Array] = []
             indices = reversed(range(architecture.num_layers))
             for index, (layer, bar, gradients) in zip(indices, passes.backward(C)):
-                found = self._columns(index, gradients, layer.X, bar)
-                columns = [part.reshape(len(X), -1) for part in found] + columns
+                rows = self._columns(index, gradients, layer.X, bar)
+                columns = [part.reshape(len(X), -1) for part in rows] + columns
             return np.concatenate(columns, axis=1)
 
     def _columns(self, index: int, gradients: list[Gradient], X: Array, C: Array) -> Iterator[Array]:

@@ -68,8 +68,8 @@ class ProductPoint:
         best = min(max(0, -((p + 1 - h - n) // 2)), most)
         costs = [(h - t) * (n - t) + p * t for t in range(max(0, best - 1), min(best + 1, most) + 1)]
         least = min(costs)
-        found = Pair.coordinates(self.P * self.right + self.left * n)
-        return found + Pair(Pair.coordinates(least).value, costs.count(least))
+        pair = Pair.coordinates(self.P * self.right + self.left * n)
+        return pair + Pair(Pair.coordinates(least).value, costs.count(least))
 
 
 def product_points(P: int, H: int, N: int, rank: int | None = None) -> Iterator[ProductPoint]:

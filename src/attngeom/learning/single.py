@@ -34,15 +34,15 @@ def single_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFindin
         return None
     if len(blocks) > 1:
         return bounded_heads(HEADS[rule.name], weights, blocks) if rule.name in HEADS else None
-    (head,), (found,) = weights.layers[0], blocks
+    (head,), (block,) = weights.layers[0], blocks
     if rule.is_polynomial:
         if architecture.tokens < 2:
-            return one_lightning_token(head, found, weights.domain)
-        return lightning(found, _is_aligned(head, found, weights.domain))
+            return one_lightning_token(head, block, weights.domain)
+        return lightning(block, _is_aligned(head, block, weights.domain))
     if rule.is_normalised and architecture.tokens < 2:
-        return PairFinding("A2", "one token attends to itself alone, so the function is V x", found.value.pair)
-    theorem = BOUNDED.get(rule.name) if architecture.tokens >= 2 or found.value.is_zero else None
-    return None if theorem is None else bounded(theorem, found)
+        return PairFinding("A2", "one token attends to itself alone, so the function is V x", block.value.pair)
+    theorem = BOUNDED.get(rule.name) if architecture.tokens >= 2 or block.value.is_zero else None
+    return None if theorem is None else bounded(theorem, block)
 
 
 def bounded(theorem: str, head: HeadBlocks) -> PairFinding:

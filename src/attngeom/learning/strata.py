@@ -120,15 +120,15 @@ def _strata(architecture: Architecture) -> Iterator[Stratum]:
         head = HeadBlocks(A, V, ())
         words = f"{A.words}, {V.words}"
         if not architecture.rule.is_polynomial:
-            found = bounded(BOUNDED[architecture.kind], head)
-            yield Stratum(words, _known(found.pair), found.theorem)
+            finding = bounded(BOUNDED[architecture.kind], head)
+            yield Stratum(words, _known(finding.pair), finding.theorem)
         elif A.rank == V.rank == 1:
             if layer.d_in > 1:
                 yield Stratum(f"{words}, not aligned", _known(lightning(head, APART).pair), "A1.2")
             yield Stratum(f"{words}, aligned", aligned_pair(A, V), "A1.3")
         else:
-            found = lightning(head, None)
-            yield Stratum(words, _known(found.pair), found.theorem)
+            finding = lightning(head, None)
+            yield Stratum(words, _known(finding.pair), finding.theorem)
 
 
 def _known(pair: Pair | None) -> Pair:

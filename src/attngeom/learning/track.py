@@ -264,8 +264,8 @@ def _measure(name: str, factors: Factors) -> BlockRank:
     if norm == 0.0:
         return BlockRank(name, 0, full, None, 0.0)
     values = values / norm
-    found = count_above(values, max(left.shape) * RANK_NOISE, values[0])
-    return BlockRank(name, found.value, full, found.gap, float(values[-1]) if found.value == full else 0.0)
+    rank = count_above(values, max(left.shape) * RANK_NOISE, values[0])
+    return BlockRank(name, rank.value, full, rank.gap, float(values[-1]) if rank.value == full else 0.0)
 
 
 def _singular_values(left: Array, right: Array | None) -> Array:
@@ -285,10 +285,13 @@ def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | 
 
 def _pair_at(weights: Weights, seed: int) -> tuple[Pair | None, str]:
     try:
-        found = learning_coefficient(weights, seed=seed)
+        coefficient = learning_coefficient(weights, seed=seed)
     except AttnGeomError as error:
         return None, str(error)
-    return found.pair, found.reason if found.pair is None else f"Theorem {found.theorem}: {found.stratum}"
+    return (
+        coefficient.pair,
+        coefficient.reason if coefficient.pair is None else f"Theorem {coefficient.theorem}: {coefficient.stratum}",
+    )
 
 
 def cut_block(weights: Weights, name: str) -> Weights:

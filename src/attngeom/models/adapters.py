@@ -289,7 +289,7 @@ def fingerprint_adapter(adapter: Adapter, seed: int = 0) -> dict[str, str]:
 
     s zᵀ B A x is taken at two random points mod 2^61 − 1; s is q √m with m free of squares, and m goes in by itself.
     """
-    found = {}
+    prints = {}
     for module, pair in adapter.pairs.items():
         root = 1
         if not _is_square(pair.square):
@@ -299,9 +299,9 @@ def fingerprint_adapter(adapter: Adapter, seed: int = 0) -> dict[str, str]:
         scale = factor.numerator * pow(factor.denominator, -1, P) % P
         values = [_value(adapter, module, seed + 2**64 * k) * scale % P for k in (1, 2)]
         text = json.dumps([module, pair.rows, pair.columns, root, *values])
-        found[module] = sha256(text.encode()).hexdigest()[:32]
+        prints[module] = sha256(text.encode()).hexdigest()[:32]
     others = [adapter.tensors.digest(name) for name in adapter.others]
-    return {**found, "adapter": sha256(json.dumps([*found.values(), *others]).encode()).hexdigest()[:32]}
+    return {**prints, "adapter": sha256(json.dumps([*prints.values(), *others]).encode()).hexdigest()[:32]}
 
 
 def _is_square(number: Fraction) -> bool:

@@ -159,8 +159,8 @@ class FoldedReader(Affine):
     def project(self, directions: Array) -> Array:
         if self.reader is None:
             return super().project(directions)
-        found = self.reader.project(self.gain[:, None] * directions)
-        return found - np.outer(self.means, directions.sum(axis=0)) if self.means.size else found
+        projected = self.reader.project(self.gain[:, None] * directions)
+        return projected - np.outer(self.means, directions.sum(axis=0)) if self.means.size else projected
 
     @property
     def size(self) -> float:

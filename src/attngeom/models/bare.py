@@ -50,7 +50,7 @@ class BareTables:
     def noise(self, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
         """Per part of the first layer the size of what was summed over what is left."""
         before, after = stored.attention, folded.attention
-        found: dict[str, float] = {}
+        errors: dict[str, float] = {}
         shift, spread = self.shift**2, (self.back**2).sum(axis=1)
         lost = [float(np.linalg.norm(before.output_bias)), float(np.linalg.norm(self.shift))]
         for side in ("query", "key", "value"):
@@ -60,11 +60,11 @@ class BareTables:
                 sizes = {side: (np.sqrt(rows.column_squares @ spread), left.size)}
                 sizes[f"{side}_bias"] = (constant, float(np.linalg.norm(left.bias)))
                 for part, (summed, rest) in sizes.items():
-                    found[part] = max(found.get(part, 1.0), float(summed) / rest if rest else 1.0)
+                    errors[part] = max(errors.get(part, 1.0), float(summed) / rest if rest else 1.0)
                 if side == "value":
                     lost.append(constant * float(np.abs(before.output).max()))
         rest = float(np.linalg.norm(after.output_bias))
-        return {**found, "output_bias": float(np.linalg.norm(lost)) / rest if rest else 1.0}
+        return {**errors, "output_bias": float(np.linalg.norm(lost)) / rest if rest else 1.0}
 
 
 def settle(spec: TransformerSpec, tables: Tables, tied: bool) -> BareTables | None:
@@ -84,5 +84,5 @@ def settle(spec: TransformerSpec, tables: Tables, tied: bool) -> BareTables | No
             row = inverse[0].sum(axis=1) / np.sqrt(inverse[0].sum())
             row = row * pivot_signs((rows @ row)[None])[0]
             turn = turn - 1 / spec.width + row
-    found = {part: (tables[part][0], table @ turn.T) for part, table in moved.items()}
-    return BareTables({**tables, **found}, lapack.inv(turn), shift)
+    turned = {part: (tables[part][0], table @ turn.T) for part, table in moved.items()}
+    return BareTables({**tables, **turned}, lapack.inv(turn), shift)

@@ -24,10 +24,10 @@ def simple_quotient(one: float, other: float) -> Fraction | None:
     (Fraction(1000, 1), None)
     """
     quotient = max(one, other) / min(one, other)
-    found = Fraction(quotient).limit_denominator(FREQUENCY_RATIO)
-    if abs(quotient - found) > FREQUENCY_ROUNDING * quotient:
+    fraction = Fraction(quotient).limit_denominator(FREQUENCY_RATIO)
+    if abs(quotient - fraction) > FREQUENCY_ROUNDING * quotient:
         return None
-    return found if one >= other else 1 / found
+    return fraction if one >= other else 1 / fraction
 
 
 def classes(frequencies: Iterable[float]) -> list[dict[float, int]]:
@@ -36,17 +36,17 @@ def classes(frequencies: Iterable[float]) -> list[dict[float, int]]:
     >>> classes([1.0, 0.7071067811865476, 0.5, 0.75, 0.0])
     [{1.0: 4, 0.75: 3, 0.5: 2}, {0.7071067811865476: 1}]
     """
-    found: list[dict[float, Fraction]] = []
+    groups: list[dict[float, Fraction]] = []
     for frequency in sorted({f for f in frequencies if f}, reverse=True):
-        for members in found:
+        for members in groups:
             quotient = simple_quotient(frequency, next(iter(members)))
             if quotient is not None:
                 members[frequency] = quotient
                 break
         else:
-            found.append({frequency: Fraction(1)})
+            groups.append({frequency: Fraction(1)})
     multiples = []
-    for members in found:
+    for members in groups:
         common = math.lcm(*(quotient.denominator for quotient in members.values()))
         whole = {frequency: int(quotient * common) for frequency, quotient in members.items()}
         share = math.gcd(*whole.values())

@@ -106,10 +106,10 @@ def unpack(kept: Array, plan: Array, name: str) -> Array:
     for start, stop, columns, content, places in _blocks(plan[2 + len(shape) :], rows.shape, name):
         block = np.full((stop - start, len(columns)), content == ONES, dtype=kept.dtype)
         inside = np.flatnonzero(places != NOWHERE)
-        found = np.minimum(np.searchsorted(columns, places[inside]), len(columns) - 1)
-        if (columns[found] != places[inside]).any():
+        columns_held = np.minimum(np.searchsorted(columns, places[inside]), len(columns) - 1)
+        if (columns[columns_held] != places[inside]).any():
             raise FormatError(f"{name[:60]}: a one outside the fixed entries; write the folder again")
-        block[inside, found] = 1
+        block[inside, columns_held] = 1
         rows[start:stop, columns], free[start:stop, columns] = block, False
     if int(free.sum()) != kept.size:
         raise FormatError(f"{name[:60]}: {kept.size:,} entries for {int(free.sum()):,} places; write the folder again")
@@ -141,11 +141,11 @@ def _blocks(plan: Array, shape: tuple[int, int], name: str) -> Iterator[tuple[in
 
 def pack_all(tensors: Mapping[str, Array]) -> dict[str, Array]:
     """Every tensor of which something can be left out as two: kept entries, and the plan; others as they are."""
-    found: dict[str, Array] = {}
+    packed: dict[str, Array] = {}
     for name, tensor in tensors.items():
         kept, plan = pack(tensor) if tensor.size and tensor.dtype.kind in "fV" else (tensor, np.zeros(0))
         if plan.size and kept.size < tensor.size:
-            found |= {name: kept, name + PLAN: plan}
+            packed |= {name: kept, name + PLAN: plan}
         else:
-            found[name] = tensor
-    return found
+            packed[name] = tensor
+    return packed

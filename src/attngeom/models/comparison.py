@@ -113,16 +113,16 @@ def compare(
                 return exact
         return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
 
-    found = None if differences else weigh(one, other)
-    if found is None or not found.same_function:
+    comparison = None if differences else weigh(one, other)
+    if comparison is None or not comparison.same_function:
         matched = match_sizes(one, other)
         if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
             again = weigh(*matched)
-            if found is None or again.same_function:
-                found, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
-    if found is None:
+            if comparison is None or again.same_function:
+                comparison, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
+    if comparison is None:
         return _compare_settings(one, other, differences, unit, listed, seed)
-    return _explained(found, one, other)
+    return _explained(comparison, one, other)
 
 
 def _compare_settings(
@@ -143,23 +143,23 @@ def _compare_settings(
     )  # fmt: skip
 
 
-def _explained(found: ModelComparison, one: Model, other: Model) -> ModelComparison:
+def _explained(comparison: ModelComparison, one: Model, other: Model) -> ModelComparison:
     """The comparison with the tensors that explain a difference; "same" only if no tensor was left out that differs."""
     left_out = [name for name, why in one.unread().items() if why.kind == "buffer" and _differ(one, other, name)]
-    if found.same_function and left_out:
+    if comparison.same_function and left_out:
         reason = f"weights agree, but {left_out[0][:80]} differs, which is not read"
-        return replace(found, same_function=None, standing="undecided", reason=reason)
-    if found.same_function or (found.layers and all(layer.same for layer in found.layers)):
-        return found
-    blame = find_blame(one, other, found.layers)
-    worst = max((layer for layer in found.layers if layer.worst), key=_ratio, default=None)
+        return replace(comparison, same_function=None, standing="undecided", reason=reason)
+    if comparison.same_function or (comparison.layers and all(layer.same for layer in comparison.layers)):
+        return comparison
+    blame = find_blame(one, other, comparison.layers)
+    worst = max((layer for layer in comparison.layers if layer.worst), key=_ratio, default=None)
     place = None if worst is None or worst.worst is None or worst.tensor is None else (worst.tensor, worst.worst)
     if place is not None and blame.is_equal(place[0]):
         place = None
     text = sentence(blame, place)
-    is_plain = found.level == "rounding" and all(layer.hidden is None for layer in found.layers)
-    reason = text if is_plain and text else found.reason if not text else f"{text}; {found.reason}"
-    return replace(found, blame=blame, reason=reason)
+    is_plain = comparison.level == "rounding" and all(layer.hidden is None for layer in comparison.layers)
+    reason = text if is_plain and text else comparison.reason if not text else f"{text}; {comparison.reason}"
+    return replace(comparison, blame=blame, reason=reason)
 
 
 def _ratio(layer: LayerComparison) -> float:
@@ -231,9 +231,9 @@ def _same_prints(a: LayerPrint, b: LayerPrint) -> bool | None:
 
 def _unknown_differences(one: Model, other: Model) -> list[str]:
     """Keys of the configurations that differ, and whose effect is neither none nor in the specification."""
-    found = unknown_differences(one.config, other.config, one.read | other.read)
+    differences = unknown_differences(one.config, other.config, one.read | other.read)
     apart = [name for model in (one, other) for name, why in model.unread().items() if why.is_compared]
-    return found + head_differences(one.config, other.config, apart)
+    return differences + head_differences(one.config, other.config, apart)
 
 
 def _compare_rounded(
@@ -249,7 +249,7 @@ def _compare_rounded(
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
     items = [(left, right, layer, unit, tolerance) for layer in range(one.layers)]
     results = each_layer(_compare_one, items, crew, progress)
-    layers, symmetries = [found for found, _ in results], [symmetry for _, symmetry in results]
+    layers, symmetries = [comparison for comparison, _ in results], [symmetry for _, symmetry in results]
     layers.append(compare_outside(flat_left, flat_right, unit, tolerance))
     layers = mark_outliers(layers)
     verdicts = [layer.same for layer in layers]
@@ -281,11 +281,11 @@ def _compare_one(
     left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None
 ) -> tuple[LayerComparison, Symmetry]:
     """One layer; what is written along 1 is taken away only where it matters: that costs a copy of every writer."""
-    found, symmetry = compare_layers(left, right, layer, unit, tolerance)
-    if not found.same and can_flatten(left.model.spec):
+    comparison, symmetry = compare_layers(left, right, layer, unit, tolerance)
+    if not comparison.same and can_flatten(left.model.spec):
         flat = [replace(view, flat=True) for view in (left, right)]
         return compare_layers(flat[0], flat[1], layer, unit, tolerance)
-    return found, symmetry
+    return comparison, symmetry
 
 
 def _compare_turned(
@@ -295,10 +295,10 @@ def _compare_turned(
     """The comparison after a change of the residual stream, if there is one that brings the models together."""
     if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
         return None
-    found = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew)
-    if found.same_function is False:
+    comparison = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew)
+    if comparison.same_function is False:
         return None
-    return replace(found, reason=f"in a turned residual stream (scope model): {found.reason}")
+    return replace(comparison, reason=f"in a turned residual stream (scope model): {comparison.reason}")
 
 
 def _reason(same: bool | None, layers: list[LayerComparison]) -> str:

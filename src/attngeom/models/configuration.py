@@ -237,17 +237,17 @@ def _original(config: Config, context: int | None) -> float | None:
 
 def _llama3(plain: list[float], factor: float, low: float, high: float, original: float) -> tuple[float, ...]:
     """Long waves are slowed by ``factor``, short ones kept, with a linear passage in between."""
-    found = []
+    frequencies = []
     for frequency in plain:
         turns = original * frequency / (2 * math.pi)
         if turns < low:
-            found.append(frequency / factor)
+            frequencies.append(frequency / factor)
         elif turns > high:
-            found.append(frequency)
+            frequencies.append(frequency)
         else:
             smooth = (turns - low) / (high - low)
-            found.append((1 - smooth) * frequency / factor + smooth * frequency)
-    return tuple(found)
+            frequencies.append((1 - smooth) * frequency / factor + smooth * frequency)
+    return tuple(frequencies)
 
 
 def _ramp(dims: int, base: float, original: float, fast: float, slow: float, values: Mapping[str, Any]) -> list[float]:

@@ -33,12 +33,12 @@ def each_layer(
     >>> each_layer(divmod, [(7, 2), (9, 4)])
     [(3, 1), (2, 1)]
     """
-    found: dict[int, Found] = {}
+    results: dict[int, Found] = {}
     for number, result in _finished(work, items, crew):
-        found[number] = result
+        results[number] = result
         if progress is not None:
-            progress(len(found), len(items))
-    return [found[number] for number in range(len(items))]
+            progress(len(results), len(items))
+    return [results[number] for number in range(len(items))]
 
 
 def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew) -> Iterator[tuple[int, Found]]:

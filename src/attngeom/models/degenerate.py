@@ -23,15 +23,15 @@ Hidden = dict[str, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""
 
 
-def hidden_parts(target: LayerWeights, found: Recovered) -> Hidden:
+def hidden_parts(target: LayerWeights, remarks: Recovered) -> Hidden:
     """What is not determined in the target or in the layer that was moved onto it."""
     hidden: Hidden = {}
-    for layer in (target, found.aligned):
+    for layer in (target, remarks.aligned):
         for place, weights in layer.attentions.items():
             _add_attention(hidden, PREFIXES[place], weights)
         if isinstance(layer.mlp, MLPWeights):
             lost = _lost_units(layer.mlp)
-            places = np.flatnonzero(lost if layer is target else lost[found.units["mlp"].order])
+            places = np.flatnonzero(lost if layer is target else lost[remarks.units["mlp"].order])
             for part in ("gate", "gate_bias", "up", "up_bias", "down"):
                 hidden.setdefault(part, set()).update(int(unit) for unit in places)
     return hidden

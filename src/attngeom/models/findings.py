@@ -65,7 +65,7 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
     unit = max(ROUNDOFF[model.dtype], 1e-12)
     stored, folded = model.layer(layer), ModelView(model).layer(layer)
     rows: list[HeadRow] = []
-    found: list[Remark] = []
+    remarks: list[Remark] = []
     sublayers = [("attention", block.attention, stored.attention, folded.attention)]
     if block.cross is not None and stored.cross is not None and folded.cross is not None:
         sublayers.append(("cross", block.cross, stored.cross, folded.cross))
@@ -74,16 +74,16 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
         centred = spec.qk_norm is not None and spec.qk_norm.is_centred
         table = _head_rows(layer, part, after, unit, centred)
         rows += table
-        found += _head_findings(layer, part, table, after, centred)
-        found += _constant_findings(layer, part, spec, before)
-        found += _rotary_findings(layer, part, spec, before)
+        remarks += _head_findings(layer, part, table, after, centred)
+        remarks += _constant_findings(layer, part, spec, before)
+        remarks += _rotary_findings(layer, part, spec, before)
         if layer == 0 and part == "attention":
-            found += _clamp_findings(block)
+            remarks += _clamp_findings(block)
         if layer == 0 and spec.rotary is not None:
-            found += _context_findings(f"{part} rotary", spec.rotary, model.config.get("max_position_embeddings"))
-    found += _norm_findings(layer, block, stored)
-    found += _unit_findings(layer, block, folded)
-    return rows, found
+            remarks += _context_findings(f"{part} rotary", spec.rotary, model.config.get("max_position_embeddings"))
+    remarks += _norm_findings(layer, block, stored)
+    remarks += _unit_findings(layer, block, folded)
+    return rows, remarks
 
 
 def _values(inner: Array, outer: Array, share: int) -> Array:
@@ -143,15 +143,15 @@ def find_twins(weights: AttentionWeights, unit: float) -> dict[int, int]:
         return {}
     features = head_features(weights)
     heads, share = weights.heads, weights.heads // weights.groups
-    found: dict[int, int] = {}
+    twins: dict[int, int] = {}
     scale = max(float(np.abs(features).max()), 1e-300)
     count = features.shape[1] - weights.value.weight.shape[1]
     for i in range(heads):
         gaps = np.abs(features[i + 1 :, :count] - features[i, :count]).max(axis=1, initial=0.0)
         for j in i + 1 + np.flatnonzero(gaps <= 16 * unit * scale):
-            if j not in found and _score_gap(weights, i, int(j), share) <= 16 * unit:
-                found[int(j)] = i
-    return found
+            if j not in twins and _score_gap(weights, i, int(j), share) <= 16 * unit:
+                twins[int(j)] = i
+    return twins
 
 
 def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
@@ -187,7 +187,7 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
 def _head_findings(
     layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights, centred: bool
 ) -> list[Remark]:
-    found = []
+    remarks = []
     a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1] - centred
     if weights.key_latent is not None:
         a = weights.key.weight.shape[1]
@@ -195,44 +195,44 @@ def _head_findings(
     for row in rows:
         if row.key_rank < a:
             text = f"keys of head {row.head} have rank {row.key_rank} of {a}: a larger group acts on them"
-            found.append(Remark(layer=layer, part=f"{part} key", text=text, value=row.key_rank))
+            remarks.append(Remark(layer=layer, part=f"{part} key", text=text, value=row.key_rank))
         if row.value_rank < v:
             text = f"values of head {row.head} have rank {row.value_rank} of {v}"
-            found.append(Remark(layer=layer, part=f"{part} value", text=text, value=row.value_rank))
+            remarks.append(Remark(layer=layer, part=f"{part} value", text=text, value=row.value_rank))
         if not row.value_output or row.value_output[0] == 0:
             text = f"head {row.head} writes nothing: its queries and keys are invisible"
-            found.append(Remark(layer=layer, part=f"{part} output", text=text, value=0))
+            remarks.append(Remark(layer=layer, part=f"{part} output", text=text, value=0))
         if row.twin is not None:
             text = f"heads {row.twin} and {row.head} have equal scores: only the sum of their outputs is seen"
-            found.append(Remark(layer=layer, part=f"{part} heads", text=text, value=row.twin))
-    return found
+            remarks.append(Remark(layer=layer, part=f"{part} heads", text=text, value=row.twin))
+    return remarks
 
 
 def _constant_findings(layer: int, part: str, spec: GroupedAttention, weights: AttentionWeights) -> list[Remark]:
-    found = []
+    remarks = []
     if spec.key_bias and key_bias_is_invisible(spec) and np.any(weights.key.bias):
         size = float(np.linalg.norm(weights.key.bias))
         text = f"key biases on {spec.unrotated} unrotated coordinates are invisible and can be set to zero"
-        found.append(Remark(layer=layer, part=f"{part} key bias", text=text, value=size))
+        remarks.append(Remark(layer=layer, part=f"{part} key bias", text=text, value=size))
     if spec.value_bias and value_bias_is_constant(spec) and np.any(weights.value.bias):
         home = "the output bias" if spec.output_bias else "one constant of the output"
         size = float(np.linalg.norm(weights.value.bias))
         text = f"value biases are seen only as {home}"
-        found.append(Remark(layer=layer, part=f"{part} value bias", text=text, value=size))
-    return found
+        remarks.append(Remark(layer=layer, part=f"{part} value bias", text=text, value=size))
+    return remarks
 
 
 def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: AttentionWeights) -> list[Remark]:
     if spec.rotary is None:
         return []
-    found = []
+    remarks = []
     if min(spec.rotary.frequencies) == 0:
         count = sum(1 for f in spec.rotary.frequencies if f == 0)
         text = f"{count} rotary frequencies are zero: those pairs have the group of unrotated coordinates"
-        found.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=count))
+        remarks.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=count))
     if len(set(spec.rotary.frequencies)) < len(spec.rotary.frequencies):
         text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
-        found.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
+        remarks.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
     centred = spec.qk_norm is not None and spec.qk_norm.is_centred
     if weights.query_gain is not None and weights.key_gain is not None and not centred:
         f = weights.turned_key.weight.shape[1]
@@ -240,24 +240,24 @@ def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: Att
         equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)
         if equal.any():
             text = f"{int(equal.sum())} pairs have equal QK-norm gains: a phase of each is free"
-            found.append(Remark(layer=layer, part=f"{part} QK-norm", text=text, value=int(equal.sum())))
-    return found
+            remarks.append(Remark(layer=layer, part=f"{part} QK-norm", text=text, value=int(equal.sum())))
+    return remarks
 
 
 def _context_findings(part: str, rotary: Rotary, context: Any) -> list[Remark]:
     """Pairs that the context of the model hardly shows."""
     if not isinstance(context, int) or isinstance(context, bool):
         return []
-    found = []
+    remarks = []
     if context <= rotary.dims:
         text = f"contexts of {context} tokens do not determine {rotary.dims} rotated coordinates (L3)"
-        found.append(Remark(layer=None, part=part, text=text, value=context))
+        remarks.append(Remark(layer=None, part=part, text=text, value=context))
     slow = sum(1 for f in rotary.frequencies if 0 < f * context < SLOW_ROTATION)
     if slow:
         pairs = f"{slow} of {rotary.dims // 2} pairs"
         text = f"{pairs} turn by less than {SLOW_ROTATION} in {context} tokens: hardly seen in outputs"
-        found.append(Remark(layer=None, part=part, text=text, value=slow))
-    return found
+        remarks.append(Remark(layer=None, part=part, text=text, value=slow))
+    return remarks
 
 
 def _clamp_findings(block: TransformerBlock) -> list[Remark]:
@@ -272,26 +272,26 @@ def _clamp_findings(block: TransformerBlock) -> list[Remark]:
 
 
 def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) -> list[Remark]:
-    found = []
+    remarks = []
     for name in block.input_norms:
         zeros = int((stored.norms[name].gain == 0).sum())
         if zeros:
             text = f"{zeros} gains are zero: those columns of all readers are invisible"
-            found.append(Remark(layer=layer, part=f"norm {name}", text=text, value=zeros))
-    return found
+            remarks.append(Remark(layer=layer, part=f"norm {name}", text=text, value=zeros))
+    return remarks
 
 
 def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) -> list[Remark]:
     mlps = [folded.mlp] if isinstance(folded.mlp, MLPWeights) else []
     if isinstance(folded.mlp, ExpertsWeights):
         mlps = [*folded.mlp.experts, *([folded.mlp.shared] if folded.mlp.shared is not None else [])]
-    found = []
+    remarks = []
     for number, mlp in enumerate(mlps):
         part = "mlp" if isinstance(folded.mlp, MLPWeights) else f"expert {number}"
         dead = int((~np.any(mlp.down, axis=0)).sum())
         if dead:
             text = f"{dead} hidden units write nothing: their rows are invisible"
-            found.append(Remark(layer=layer, part=part, text=text, value=dead))
+            remarks.append(Remark(layer=layer, part=part, text=text, value=dead))
         reader = mlp.gate if mlp.gate is not None else mlp.up
         rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
         probe = rows @ np.asarray(np.random.default_rng(0).normal(size=rows.shape[1]), dtype=rows.dtype)
@@ -300,10 +300,10 @@ def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) ->
         twice = sum(1 for i in close if np.array_equal(rows[order[i]], rows[order[i + 1]]))
         if twice:
             text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
-            found.append(Remark(layer=layer, part=part, text=text, value=twice))
+            remarks.append(Remark(layer=layer, part=part, text=text, value=twice))
         relu = isinstance(block.mlp, MLP) and block.mlp.activation == "relu" and block.mlp_norms.input is not None
         fixed = int((~switches(mlp, NormWeights.plain(mlp.down.shape[0]))).sum()) if relu else 0
         if fixed:
             text = f"{fixed} ReLU units cannot switch on the sphere that they read: they are zero or affine"
-            found.append(Remark(layer=layer, part=part, text=text, value=fixed))
-    return found
+            remarks.append(Remark(layer=layer, part=part, text=text, value=fixed))
+    return remarks

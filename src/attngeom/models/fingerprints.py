@@ -123,19 +123,19 @@ def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
         flat=can_flatten(model.spec),
         closes=layer == model.layers - 1 and ModelView(model).closing_norm() is not None,
     )  # fmt: skip
-    found = evaluator.run()
+    residues = evaluator.run()
     settings = digest_of(block_settings(model.block(layer)))
-    head_digests = tuple(digest_of(head) for head in found.heads)
-    unit_digests = tuple(digest_of(unit) for unit in found.units)
+    head_digests = tuple(digest_of(head) for head in residues.heads)
+    unit_digests = tuple(digest_of(unit) for unit in residues.units)
     seen = sorted(head_digests)
-    summary = [settings, seen, evaluator.sort_units(unit_digests), found.constants]
+    summary = [settings, seen, evaluator.sort_units(unit_digests), residues.constants]
     distinct = len(set(seen)) == len(seen) and len(set(unit_digests)) == len(unit_digests)
     return LayerPrint(
         digest=digest_of(summary),
         heads=head_digests,
         units=unit_digests,
-        is_generic=distinct and found.is_generic,
-        count=_size(found.heads) + _size(found.units) + _size(found.constants),
+        is_generic=distinct and residues.is_generic,
+        count=_size(residues.heads) + _size(residues.units) + _size(residues.constants),
     )
 
 
@@ -255,8 +255,8 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
         probe = random_residues(len(gain), f"{seed}/final")
         return [dot(gain, probe), dot(integers(final.bias), probe)]
     x = random_residues(len(gain), f"{seed}/head", total_zero=norm.kind == "layer")
-    found = _headed(model, [gain * x % P, integers(final.bias)])
-    constants = found[:, 1]
+    values = _headed(model, [gain * x % P, integers(final.bias)])
+    constants = values[:, 1]
     if head.bias:
         constants = (constants + integers(model.head_bias())) % P
-    return [[int(a) for a in found[:, 0]], [int(b) for b in constants]]
+    return [[int(a) for a in values[:, 0]], [int(b) for b in constants]]

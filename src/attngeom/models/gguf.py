@@ -203,11 +203,11 @@ def compare_gguf(model: Model, path: str | Path, **options: Any) -> ModelCompari
     Where it does not, the rows of queries and keys are tried in the order of the folder: the classic fault of
     converters, and the reason names it.
     """
-    found = compare(model, open_gguf(path, model.config), **options)
-    if found.same_function is not False or not CONVERSIONS[str(model.config.get("model_type"))].pairs:
-        return found
+    comparison = compare(model, open_gguf(path, model.config), **options)
+    if comparison.same_function is not False or not CONVERSIONS[str(model.config.get("model_type"))].pairs:
+        return comparison
     other = compare(model, open_gguf(path, model.config, order="halves"), **options)
     if not other.same_function:
-        return found
+        return comparison
     fault = "query and key rows lie as in the folder, not pair by pair: the converter did not change their order"
-    return replace(found, reason=f"{fault}; {found.reason}")
+    return replace(comparison, reason=f"{fault}; {comparison.reason}")

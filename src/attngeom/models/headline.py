@@ -44,12 +44,12 @@ def find_blame(one: Model, other: Model, layers: Sequence[LayerComparison]) -> B
     changed, equal = changed_tensors(one, other)
     if not equal:
         return Blame(tensors=tuple(name for names in unfit.values() for name in names))
-    found: list[str] = []
+    names_of_blame: list[str] = []
     for layer, names in unfit.items():
         own = [name for name in changed if name in _tensors_of(one, other, layer)]
         fitting = [name for name in names if name in own]
-        found += fitting if len(fitting) == len(names) else own
-    return Blame(tensors=tuple(dict.fromkeys(found or changed)), changed=frozenset(changed), equal=equal)
+        names_of_blame += fitting if len(fitting) == len(names) else own
+    return Blame(tensors=tuple(dict.fromkeys(names_of_blame or changed)), changed=frozenset(changed), equal=equal)
 
 
 def _unfit(layer: LayerComparison) -> list[str]:
@@ -60,15 +60,15 @@ def _unfit(layer: LayerComparison) -> list[str]:
 
 def _tensors_of(one: Model, other: Model, layer: int | str) -> set[str]:
     """Names in the files of a layer, or of everything outside the layers."""
-    found: set[str] = set()
+    tensors: set[str] = set()
     for model in (one, other):
         if isinstance(layer, int):
             model, number = model.origin(layer)
-            found |= {model.stored(name) for name in model.layer_names(number)}
+            tensors |= {model.stored(name) for name in model.layer_names(number)}
             continue
         inside = {model.stored(name) for i in range(model.layers) for name in _names_of(model, i)}
-        found |= set(model.tensors) - inside
-    return found
+        tensors |= set(model.tensors) - inside
+    return tensors
 
 
 def _names_of(model: Model, layer: int) -> dict[str, tuple[int, ...]]:
@@ -122,13 +122,13 @@ def lines_of(
     lines = _cut(lines, "settings", every)
     rows = [(layer.layer, *row) for layer in layers for row in (*layer.wrong, *layer.suspects)]
     rows.sort(key=lambda row: (blame.is_equal(row[1]), -row[2].ratio))
-    found = []
+    written = []
     for layer, name, misfit in rows:
         place = name if misfit.index is None else f"{name} [{misfit.index}]"
         mark = " (equal entries)" if blame.is_equal(name) else ""
         sizes = f"{digits.error(misfit.value)}, {digits.error(misfit.allowed)}"
-        found.append(f"  layer {layer}: {place} misfit {sizes} allowed{mark}")
-    return lines + _cut(found, "tensors", every)
+        written.append(f"  layer {layer}: {place} misfit {sizes} allowed{mark}")
+    return lines + _cut(written, "tensors", every)
 
 
 def _cut(lines: list[str], what: str, every: bool) -> list[str]:

@@ -57,8 +57,8 @@ class ModelInspection(Result):
         if self.redundancy is not None:
             layers = f"{self.redundancy.layer_scope:,} ({self.redundancy.layers.standing})"
             counted = {"redundant": f"at least {self.redundancy.total:,}", "in the layers": layers}
-        found = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:LISTED_NAMES])}
-        return {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted, **found}
+        remarks = {f"finding {n + 1}": str(finding.text) for n, finding in enumerate(self.findings[:LISTED_NAMES])}
+        return {"family": self.spec.family, "layers": self.spec.layers, **self._kind(), **counted, **remarks}
 
     @property
     def recheck(self) -> str:
@@ -85,8 +85,8 @@ class ModelInspection(Result):
 def inspect_spec(spec: TransformerSpec) -> ModelInspection:
     """From the configuration alone."""
     try:
-        found = redundancy(spec)
-        return ModelInspection(spec=spec, redundancy=found, standing=found.standing, reason=found.reason)
+        counts = redundancy(spec)
+        return ModelInspection(spec=spec, redundancy=counts, standing=counts.standing, reason=counts.reason)
     except AttnGeomError as error:
         return ModelInspection(spec=spec, redundancy=None, standing="undecided", reason=f"undecided: {error}")
 
@@ -96,9 +96,9 @@ def inspect_model(model: Model, progress: Progress | None = None, crew: Crew = 1
     base = inspect_spec(model.spec)
     rows: list[HeadRow] = []
     findings: list[Remark] = []
-    for heads, found in each_layer(inspect_layer, [(model, i) for i in range(model.layers)], crew, progress):
+    for heads, remarks in each_layer(inspect_layer, [(model, i) for i in range(model.layers)], crew, progress):
         rows += heads
-        findings += found
+        findings += remarks
     unread = model.unread()
     for name, why in unread.items():
         if why.kind == "unknown":

@@ -128,13 +128,13 @@ class LayerEvaluator:
             beside = [own + more for own, more in zip(beside, part.heads)] if part.heads else beside
         self.value_constants[place] = sum(probe.value_constants) % P
         ranks = [-1] * weights.heads if self.order is None or place != "attention" else self.order
-        found = []
+        residues = []
         for h, rows in enumerate(scores):
             score = [value for row in rows for value in row]
             self.is_generic &= any(score)
             numbers = [residue(float(values[h])) for values in weights.head_numbers.values()]
-            found.append([LABELS[place], ranks[h], score + lengths[h], *beside[h], *numbers])
-        return found
+            residues.append([LABELS[place], ranks[h], score + lengths[h], *beside[h], *numbers])
+        return residues
 
     def _units_or_experts(self) -> list[Any]:
         """One list of invariants per hidden unit of a dense MLP, or one per expert."""
@@ -160,7 +160,7 @@ class LayerEvaluator:
         if spec.activation == "relu" and not switches(mlp, source.weights).all():
             self.is_generic = False
         signs = _first_signs(mlp.down) if free and not spec.gated else None
-        found = []
+        values = []
         for j in range(mlp.units):
             row = [] if gate is None else [int(gate[j, 1]), int(gate[j, 0])]
             if free:
@@ -171,8 +171,8 @@ class LayerEvaluator:
                 row.append(int(signs[j]))
             if not down[j] or not up[j, 1]:
                 self.is_generic = False
-            found.append(row)
-        return found
+            values.append(row)
+        return values
 
     def _experts(self, spec: Experts, mlp: ExpertsWeights, source: Input) -> list[Any]:
         routes = source.read(mlp.router, "r")
@@ -188,17 +188,17 @@ class LayerEvaluator:
         if spec.router == "softmax":
             # A common vector in all rows changes nothing: E times the row minus the sum of the rows is what is seen.
             routes = (routes * spec.count - routes.sum(axis=0)) % P
-        found: list[Any] = []
+        values: list[Any] = []
         for e, expert in enumerate(mlp.experts):
             row = [int(routes[e, 0]), int(routes[e, 1])]
             if corrections is not None:
                 row.append(int(corrections[e]))
             units = sorted(self._units(spec.expert, expert, source))
-            found.append([row, units, dot(integers(expert.down_bias), self.down_probe)])
+            values.append([row, units, dot(integers(expert.down_bias), self.down_probe)])
         if spec.shared is not None and mlp.shared is not None:
             units = sorted(self._units(spec.shared, mlp.shared, source))
             self.joint += [units, dot(integers(mlp.shared.down_bias), self.down_probe)]
-        return found
+        return values
 
     def _constants(self) -> list[Any]:
         """Constants of the outputs as far as they are seen, visible gains, joint invariants of heads and experts."""
@@ -241,10 +241,10 @@ class LayerEvaluator:
         if normed or norm is None or norm.kind != "layer":
             return [*parts, last]
         centred = self.vectors.get("z", self.width, True)
-        found = [(sum(parts) + last) % P]
+        sums = [(sum(parts) + last) % P]
         for place, weights in self.layer.attentions.items():
-            found.append((dot(integers(weights.output_bias), centred) + self._centred_values(place)) % P)
-        return found
+            sums.append((dot(integers(weights.output_bias), centred) + self._centred_values(place)) % P)
+        return sums
 
     def _seen_values(self, place: str) -> int:
         """What the values of an attention add to every token, if that is a constant."""

@@ -93,8 +93,8 @@ class AttentionWeights:
     def grams(self) -> dict[str, Array]:
         """K Kᵀ, Q Qᵀ, V Vᵀ and OᵀO of plain rows, per group or head."""
         inner = {"key": self.key.weight, "query": self.query.weight, "value": self.value.weight}
-        found = {name: rows @ rows.transpose(0, 2, 1) for name, rows in inner.items()}
-        return {**found, "output": self.output.transpose(0, 2, 1) @ self.output}
+        products = {name: rows @ rows.transpose(0, 2, 1) for name, rows in inner.items()}
+        return {**products, "output": self.output.transpose(0, 2, 1) @ self.output}
 
     def with_(self, **changes: Any) -> AttentionWeights:
         return replace(self, **changes)
@@ -169,11 +169,11 @@ class LayerWeights:
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:
     """Every array of a layer by a dotted name, for comparison and for tests."""
-    found: dict[str, Array] = {}
+    parts: dict[str, Array] = {}
 
     def visit(name: str, value: Any) -> None:
         if isinstance(value, np.ndarray):
-            found[name] = value
+            parts[name] = value
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 visit(f"{name}.{key}", item)
@@ -185,7 +185,7 @@ def parts_of(layer: LayerWeights) -> dict[str, Array]:
                 visit(f"{name}.{key}" if name else key, getattr(value, key))
 
     visit("", layer)
-    return found
+    return parts
 
 
 def distance(one: LayerWeights, other: LayerWeights) -> float:

@@ -91,7 +91,7 @@ def compare_layers(
         lost = [folding_noise(view.model.block(layer), stored, own)]
         if view.bare is not None and view.reads_bare(layer):
             lost.append(view.bare.noise(view.model.layer(layer), own))
-        for part, size in (item for found in lost for item in found.items()):
+        for part, size in (item for symmetry_found in lost for item in symmetry_found.items()):
             noise[part] = max(noise.get(part, 1.0), size)
         del stored
         folded.append(_scaled(view, layer, own))
@@ -100,18 +100,20 @@ def compare_layers(
     target, own_gauge = even_rows(block, folded[0])
     source, gauge = even_rows(block, folded.pop())
     folded[0] = target
-    found = recover(block, target, source, ordered=bool(stack.relative_buckets))
+    symmetry_found = recover(block, target, source, ordered=bool(stack.relative_buckets))
     with np.errstate(over="ignore", invalid="ignore"):
-        misfits = layer_misfits(block, folded[0], found, unit, noise)
-    comparison = _judge(layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, found.condition)
+        misfits = layer_misfits(block, folded[0], symmetry_found, unit, noise)
+    comparison = _judge(
+        layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, symmetry_found.condition
+    )
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
-        hidden, worst = hidden_parts(folded[0], found), comparison.worst
+        hidden, worst = hidden_parts(folded[0], symmetry_found), comparison.worst
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in misfits]
         unclear = all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places)
         if {m.part for m, places in beyond if len(places)} == {"correction"}:
             # Random states hardly meet the places where a choice of experts changes: they are looked for.
-            one, other, norm = folded[0].mlp, found.aligned.mlp, block.mlp_norms.input
+            one, other, norm = folded[0].mlp, symmetry_found.aligned.mlp, block.mlp_norms.input
             assert isinstance(block.mlp, Experts)
             assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
             if not chooses_otherwise(block.mlp, one, other, norm is not None and norm.kind == "layer"):
@@ -122,14 +124,14 @@ def compare_layers(
             parts = [m.part.split(".") for m, places in beyond if len(places)]
             spoilt = sorted({int(part[1]) for part in parts if part[0] == "experts"})
             if spoilt and gap <= TENSORS_AGREE * noise_level:
-                one, other, norm = folded[0].mlp, found.moved.mlp, block.mlp_norms.input
+                one, other, norm = folded[0].mlp, symmetry_found.moved.mlp, block.mlp_norms.input
                 assert isinstance(block.mlp, Experts)
                 assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
                 centred = norm is not None and norm.kind == "layer"
                 gap = max(gap, expert_gap(block.mlp, one, other, spoilt, centred))
             if gap <= (TENSORS_AGREE if unclear else 1.0) * noise_level:
                 comparison = replace(comparison, same=None, hidden=gap)
-    return comparison, (*right.order_part(layer), *gauge, *found.symmetry, *inverse(own_gauge))
+    return comparison, (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
 
 
 def _judge(
@@ -201,26 +203,26 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, left, right)
-    found = _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+    comparison = _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
-    if found.same is False and all(misfit.part in unknown for _, misfit in found.wrong):
+    if comparison.same is False and all(misfit.part in unknown for _, misfit in comparison.wrong):
         # What a tensor does that no family knows cannot be told.
-        return replace(found, same=None)
-    return found
+        return replace(comparison, same=None)
+    return comparison
 
 
 def _outside_growth(*views: ModelView) -> dict[str, Array]:
     """What was summed over what is left: per row of the products of projected tokens, and for constants of the head."""
-    found: dict[str, Array] = {}
+    growth: dict[str, Array] = {}
 
     def note(part: str, summed: Array, left: Array) -> None:
-        found[part] = np.maximum(found.get(part, 1.0), summed / np.maximum(left, 1e-300))
+        growth[part] = np.maximum(growth.get(part, 1.0), summed / np.maximum(left, 1e-300))
 
     for view in views:
         model = view.model
         if view.settled and view.bare is not None:
             for part, (_, table) in view.stored_tables().items():
-                found[part] = np.maximum(found.get(part, 1.0), view.bare.growth(part, table))
+                growth[part] = np.maximum(growth.get(part, 1.0), view.bare.growth(part, table))
         if model.spec.embedding_rank:
             table, *maps = model.factors()
             for part, matrix in zip(("embedding", "head") if model.has_product_head else ("embedding",), maps):
@@ -229,9 +231,9 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
         head, norm = view.head(), view.last_norm()
         if head is not None and norm is not None and np.any(norm.bias):
             sizes = np.sqrt(np.asarray(model.head(), dtype=np.float64) ** 2 @ norm.bias**2)
-            total = np.linalg.norm(sizes * found.get("head", 1.0))
+            total = np.linalg.norm(sizes * growth.get("head", 1.0))
             note("head bias", np.array([total]), np.array([np.linalg.norm(head.bias)]))
-    return found
+    return growth
 
 
 def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stack: Any, twin: Any) -> None:

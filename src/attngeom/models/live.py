@@ -93,10 +93,10 @@ def _model_class(names: Any) -> Any:
     """The class that config.json names, if it is a model of transformers: nothing else of the library is called."""
     name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
     library: Any = import_module("transformers")
-    found = getattr(library, name, None) if name.isidentifier() else None
-    if not isinstance(found, type) or not issubclass(found, library.PreTrainedModel):
+    kind = getattr(library, name, None) if name.isidentifier() else None
+    if not isinstance(kind, type) or not issubclass(kind, library.PreTrainedModel):
         return None
-    return found if found.__name__ == name else None
+    return kind if kind.__name__ == name else None
 
 
 def _outputs(cls: Any, folder: Path, model: Model) -> Array:
@@ -104,9 +104,9 @@ def _outputs(cls: Any, folder: Path, model: Model) -> Array:
     loaded = cls.from_pretrained(str(folder), dtype=torch.float64, attn_implementation="eager", local_files_only=True)
     loaded.config._experts_implementation = "eager"
     with torch.no_grad():
-        found = loaded.eval()(**_inputs(torch, model))
+        outputs = loaded.eval()(**_inputs(torch, model))
     # States of an encoder are read by a decoder, and a norm between them may move.
-    tensors = [value for name, value in found.items() if isinstance(value, torch.Tensor) and "encoder" not in name]
+    tensors = [value for name, value in outputs.items() if isinstance(value, torch.Tensor) and "encoder" not in name]
     return np.concatenate([value.double().numpy().reshape(-1) for value in tensors if value.is_floating_point()])
 
 

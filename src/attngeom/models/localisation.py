@@ -63,10 +63,10 @@ class UnitMisfits:
 def worst_by_head(misfits: Sequence[Misfits], name: Name, prefix: str = "") -> tuple[Place, ...]:
     """For each query head its worst tensor; heads of a group share keys and values."""
     wanted = [f"{prefix}{part}" for part in HEAD_PARTS]
-    found = [m for m in misfits if m.part in wanted]
-    count = max((len(m.values) for m in found if m.part == f"{prefix}query"), default=0)
-    found = [m for m in found if count and count % len(m.values) == 0]
-    return _worst(found, count, name)
+    chosen = [m for m in misfits if m.part in wanted]
+    count = max((len(m.values) for m in chosen if m.part == f"{prefix}query"), default=0)
+    chosen = [m for m in chosen if count and count % len(m.values) == 0]
+    return _worst(chosen, count, name)
 
 
 def worst_units(misfits: Sequence[Misfits], name: Name, limit: float) -> tuple[UnitMisfits, ...]:

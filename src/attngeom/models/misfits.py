@@ -90,7 +90,7 @@ class Add(Protocol):
 
 
 def layer_misfits(
-    block: TransformerBlock, target: LayerWeights, found: Recovered, unit: float, noise: dict[str, float]
+    block: TransformerBlock, target: LayerWeights, symmetry: Recovered, unit: float, noise: dict[str, float]
 ) -> list[Misfits]:
     """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
     result: list[Misfits] = []
@@ -101,13 +101,13 @@ def layer_misfits(
         if len(values):
             result.append(Misfits(part=part, values=values, expected=limits * max(unit, FOLDING_ROUNDING)))
 
-    other = found.aligned
+    other = symmetry.aligned
     for place, weights in target.attentions.items():
-        growth = _growth(place, weights, found, noise)
+        growth = _growth(place, weights, symmetry, noise)
         _add_attention(add, PREFIXES[place], weights, other.attentions[place], growth)
     _add_experts(add, target.mlp, other.mlp)
     for place, mlp in target.hidden.items():
-        _add_units(add, "" if place == "mlp" else f"{place}.", mlp, other.hidden[place], found.units[place])
+        _add_units(add, "" if place == "mlp" else f"{place}.", mlp, other.hidden[place], symmetry.units[place])
     for name, norm in target.norms.items():
         _add_norm(add, name, norm, other.norms[name])
     return result
@@ -119,10 +119,10 @@ def _add_norm(add: Add, name: str, norm: NormWeights, other: NormWeights) -> Non
         add(f"norm bias {name}", _whole(norm.bias, other.bias))
 
 
-def _growth(place: str, target: AttentionWeights, found: Recovered, noise: dict[str, float]) -> dict[str, Array]:
+def _growth(place: str, target: AttentionWeights, symmetry: Recovered, noise: dict[str, float]) -> dict[str, Array]:
     """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
     prefix, groups = PREFIXES[place], target.groups
-    linear = [part for part in found.symmetry if isinstance(part, Move) and part.factor.place == place]
+    linear = [part for part in symmetry.symmetry if isinstance(part, Move) and part.factor.place == place]
     moves = {type(part.factor): part for part in linear}
 
     def elements(sort: type[RowFactor], like: Affine) -> tuple[Array, Array]:
@@ -185,9 +185,9 @@ def _pushed(inner: Array, gram: Array, outer: Array, matrices: Array, back: Arra
 
 def _inverse(grams: Array) -> Array:
     """Inverses of Gram matrices, pseudoinverses where one has none."""
-    found, conditions = lapack.inverses(grams)
+    inverse, conditions = lapack.inverses(grams)
     if np.all(conditions < 1e12):
-        return found
+        return inverse
     return lapack.pinv(grams, rcond=1e-13, hermitian=True)
 
 
@@ -198,14 +198,14 @@ def _norms(array: Array) -> Array:
 
 def _squares(array: Array, other: Array | None = None) -> Array:
     """Sum of squares of every entry of the first axis, of the difference if another array is given, block by block."""
-    found = np.empty(len(array))
+    squares = np.empty(len(array))
     for part in row_blocks(array):
         rows = array[part] if other is None else array[part] - other[part]
         rows = rows.reshape(len(rows), -1)
         if np.iscomplexobj(rows):
             rows = np.ascontiguousarray(rows).view(rows.real.dtype)
-        found[part] = np.einsum("ij,ij->i", rows, rows)
-    return found
+        squares[part] = np.einsum("ij,ij->i", rows, rows)
+    return squares
 
 
 def relative(a: Array, b: Array) -> Array:
@@ -366,11 +366,11 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
 
 def _summed(affine: Affine, shift: Array) -> Array:
     """Root of the sum of squares of what the constant of every row of a map is summed from, block by block."""
-    found = np.empty(affine.bias.shape)
+    sums = np.empty(affine.bias.shape)
     for part in row_blocks(affine.weight):
         rows = np.abs(affine.weight[part]) ** 2
-        found[part] = np.sqrt(rows @ shift**2 + np.abs(affine.bias[part]) ** 2)
-    return found
+        sums[part] = np.sqrt(rows @ shift**2 + np.abs(affine.bias[part]) ** 2)
+    return sums
 
 
 def _size(array: Array) -> float:

@@ -137,8 +137,8 @@ class Model:
             name = f"{self.stored(module)}.weight"
             return bool(module) and name in self.tensors and is_used(name, self.owner)
 
-        found = [reader for reader in self.places.readers if is_there(reader.module) and not is_there(reader.unless)]
-        return [self.stored(reader.module) for reader in found if reader.is_last or self.prefix != ""]
+        present = [reader for reader in self.places.readers if is_there(reader.module) and not is_there(reader.unless)]
+        return [self.stored(reader.module) for reader in present if reader.is_last or self.prefix != ""]
 
     @property
     def owner(self) -> str:

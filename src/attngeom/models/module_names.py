@@ -53,19 +53,19 @@ def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_ty
     >>> list(to_live_names({"embed_out.weight": np.ones(1)}, {"lm_head.weight": 1}, "gpt_neox"))
     ['lm_head.weight']
     """
-    found = dict(moved)
+    renamed = dict(moved)
     for name, tensor in state.items():
         pieces = _pieces(name, state, model_type)
-        if not all(disk in found for disk, _ in pieces):
+        if not all(disk in renamed for disk, _ in pieces):
             continue
-        values = [found.pop(disk) for disk, _ in pieces]
+        values = [renamed.pop(disk) for disk, _ in pieces]
         if pieces[0][1] is None:
-            found[name] = values[0]
+            renamed[name] = values[0]
             continue
-        found[name] = np.empty(tuple(tensor.shape), values[0].dtype)
+        renamed[name] = np.empty(tuple(tensor.shape), values[0].dtype)
         for (_, place), value in zip(pieces, values):
-            found[name][place] = value
-    return found
+            renamed[name][place] = value
+    return renamed
 
 
 def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[str, Any]]:
@@ -79,8 +79,8 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
     if not isinstance(model_type, str) or model_type not in EXPERTS:
         return [(name, None)]
     stored = EXPERTS[model_type]
-    base, found, part = name.partition("mlp.experts.")
-    if found and part in ("gate_up_proj", "down_proj"):
+    base, marker, part = name.partition("mlp.experts.")
+    if marker and part in ("gate_up_proj", "down_proj"):
         count, rows = (int(size) for size in state[name].shape[:2])
         places = {stored.gate: slice(rows // 2), stored.up: slice(rows // 2, rows)}
         places = places if part == "gate_up_proj" else {stored.down: slice(rows)}
@@ -93,8 +93,8 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
 
 
 def _vit_name(name: str) -> str:
-    found = re.fullmatch(r"((?:vit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
-    if found is None:
+    match = re.fullmatch(r"((?:vit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
+    if match is None:
         return name
-    prefix, layer, module, part = found.groups()
+    prefix, layer, module, part = match.groups()
     return f"{prefix}encoder.layer.{layer}.{VIT.get(module, module)}.{part}"

@@ -28,9 +28,9 @@ def tensor_name(model: Model, layer: int, part: str) -> str:
         name = _mlp_name(layout.mlp, part)
     else:
         name = _attention_name(layout.attention, part)
-    found = model.stored(prefix + name)
-    if file_name(found) in model.tensors or not part.endswith("_bias"):
-        return found
+    stored = model.stored(prefix + name)
+    if file_name(stored) in model.tensors or not part.endswith("_bias"):
+        return stored
     place = "mlp" if _is_mlp(part) else "cross" if part.startswith("cross.") else "attention"
     norm = model.stored(f"{prefix}{layout.norms.get(f'{place}.input', '')}.bias")
     return norm if norm in model.tensors else tensor_name(model, layer, part.removesuffix("_bias"))

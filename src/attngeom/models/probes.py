@@ -128,12 +128,12 @@ class AttentionProbe:
         (key_re, key_im, _), (query_re, query_im, _) = key, query
         for h in range(heads):
             t = h // (heads // groups)
-            found = []
+            values = []
             for i, j in PAIRS:
                 real = key_re[t, :, i] * query_re[h, :, j] + key_im[t, :, i] * query_im[h, :, j]
                 imag = key_re[t, :, i] * query_im[h, :, j] - key_im[t, :, i] * query_re[h, :, j]
-                found.append([int(v * scale * amplitude % P) for v in (*real, *imag)])
-            yield found
+                values.append([int(v * scale * amplitude % P) for v in (*real, *imag)])
+            yield values
 
     def plain(self, query: Rows, key: Rows) -> Iterator[list[list[int]]]:
         """Per head, for each of `PAIRS`: the products of plain coordinates, one by one."""

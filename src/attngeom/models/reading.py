@@ -222,13 +222,13 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
             dates[shard] = _date(path)
             stream: Any = safe_open(str(path), framework="numpy")
             names = set(stream.keys())
-            found = {name: stream.get_slice(name) for name in names}
+            slices = {name: stream.get_slice(name) for name in names}
         except (SafetensorError, OSError) as error:
             raise FormatError(f"{path}: not a whole safetensors file: {str(error)[:80]}") from None
         if listed is not None and listed != names:
             odd = sorted(listed ^ names)[0]
             raise FormatError(f"{path}: the index and the shard disagree about tensor {odd[:80]}; rewrite the index")
-        for name, part in found.items():
+        for name, part in slices.items():
             if name in headers:
                 raise FormatError(f"{path}: tensor {name[:80]} lies in two shards; each must lie in one")
             headers[name] = Header(tuple(part.get_shape()), str(part.get_dtype()), shard)
@@ -251,8 +251,8 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
 
 def _date(path: Path) -> tuple[int, int]:
     """What changes when the file is written again: the time of the last change and the size."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
 
 
 def _places(path: Path) -> dict[str, int]:

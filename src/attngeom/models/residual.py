@@ -67,15 +67,15 @@ def has_free_stream(model: Model) -> bool:
 
 def _shared(model: Model, find: Callable[[Stack, Stream], Array]) -> Turns:
     """One R for each stack, the same for all stacks that begin with the token table."""
-    found: dict[str, Array] = {}
+    turns: dict[str, Array] = {}
     tokens: Array | None = None
     for stack in model.spec.stacks:
         if stack.embeds_tokens and tokens is not None:
-            found[stack.name] = tokens
+            turns[stack.name] = tokens
             continue
-        found[stack.name] = find(stack, free_streams(model)[stack.name])
-        tokens = found[stack.name] if stack.embeds_tokens else tokens
-    return found
+        turns[stack.name] = find(stack, free_streams(model)[stack.name])
+        tokens = turns[stack.name] if stack.embeds_tokens else tokens
+    return turns
 
 
 def _stream_tables(model: Model, stack: Stack, group: Stream) -> Array:

@@ -91,15 +91,15 @@ _MAGIC = np.uint64(0x4330000000000000)
 
 
 def _cut(values: Array) -> list[Array]:
-    found = []
+    pieces = []
     for low, width in LIMBS:
         limb = values >> np.uint64(low)
         limb &= np.uint64(2**width - 1)
         limb |= _MAGIC
         number = limb.view(np.float64)
         number -= 2.0**52
-        found.append(number)
-    return found
+        pieces.append(number)
+    return pieces
 
 
 def _rotate(values: Array, shift: int) -> Array:

@@ -68,8 +68,8 @@ class Rewrite(ABC):
         if self.model.spec.embedding_rank:
             head = new.pop(self.model.places.head, None) if self.model.has_product_head else None
             new = {**self._factored(new.pop(self.model.places.tokens, None), head), **new}
-        found = {self.model.stored(name): tensor for name, tensor in new.items()}
-        return found | {copy: found[name] for copy, name in self.model.copied() if name in found}
+        tensors = {self.model.stored(name): tensor for name, tensor in new.items()}
+        return tensors | {copy: tensors[name] for copy, name in self.model.copied() if name in tensors}
 
     def _factored(self, embedding: Array | None, head: Array | None) -> dict[str, Array]:
         """New projections of the token table for a new embedding and head; the table itself in the gauge."""
@@ -80,9 +80,9 @@ class Rewrite(ABC):
         if head is not None:
             out = lapack.lstsq(table, head)
         change = self.token_gauge(table, np.concatenate([into, out], axis=1))
-        found = {places.tokens: table @ change, places.projections[0]: lapack.solve(change, into).T}
+        tensors = {places.tokens: table @ change, places.projections[0]: lapack.solve(change, into).T}
         # Where the second projection is no factor of the head, its coordinates are those of the outputs.
-        return found | ({places.projections[1]: lapack.solve(change, out)} if self.model.has_product_head else {})
+        return tensors | ({places.projections[1]: lapack.solve(change, out)} if self.model.has_product_head else {})
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
         """C of E → E C, where tokens are projected; ``maps`` are both projections, side by side."""
@@ -104,60 +104,62 @@ class Rewrite(ABC):
 
 def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
     """Final norms made plain: that of an encoder, whose readers are in the layers, and that before an untied head."""
-    found: dict[str, Array] = {}
+    tensors: dict[str, Array] = {}
     spec, places = model.spec, model.places
     if view.memory() is not None:
         encoder = spec.stacks[0]
         assert encoder.final_norm is not None
         plain = NormWeights.plain(spec.width)
-        found |= write_norm(encoder.final_norm, places.final_norm[encoder.name], plain.changed(plain.gain, plain.bias))
+        tensors |= write_norm(
+            encoder.final_norm, places.final_norm[encoder.name], plain.changed(plain.gain, plain.bias)
+        )
     head = view.head()
     if head is not None and spec.head is not None and view.closing_norm() is not None:
         # The norm lies in the last layer; its bias is 1 if the head has none.
         bias = {places.head_bias: head.bias} if spec.head.bias else {}
         constant = 0.0 if spec.head.bias else head.bias[:, None] / spec.width
-        return {**found, **bias, places.head: head.weight + constant}
+        return {**tensors, **bias, places.head: head.weight + constant}
     if head is None or spec.head is None or spec.stack.final_norm is None:
-        return found
+        return tensors
     final = model.final_norm(spec.stack)
     assert final is not None
     ones = np.ones(spec.width)
     if spec.head.bias:
-        found[places.head_bias] = head.bias
+        tensors[places.head_bias] = head.bias
     elif np.any(head.bias):
         if not spec.stack.final_norm.bias:
             raise InputError("a constant of the head given that the file has no place for")
         head = Affine.linear(head.weight + head.bias[:, None] / spec.width)
-        found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, ones))
-        return {**found, places.head: head.weight}
-    found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, 0 * ones))
-    return {**found, places.head: head.weight}
+        tensors |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, ones))
+        return {**tensors, places.head: head.weight}
+    tensors |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], final.changed(ones, 0 * ones))
+    return {**tensors, places.head: head.weight}
 
 
 def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
     """Tables of ordered heads; in a turned stream the embedding, positions, and the final norm before a tied head."""
-    found: dict[str, Array] = {}
+    tables: dict[str, Array] = {}
     for stack in model.spec.stacks:
         ordered = view.relative(stack)
         if ordered is not None and stack.name in view.heads:
-            found[model.places.relative[stack.name]] = ordered
+            tables[model.places.relative[stack.name]] = ordered
     if view.rotation is None:
-        return found
-    found |= view.written()
+        return tables
+    tables |= view.written()
     if model.spec.vocabulary:
-        found[model.places.tokens] = view.embedding() / model.spec.embedding_scale
+        tables[model.places.tokens] = view.embedding() / model.spec.embedding_scale
     last, final = model.spec.stack, view.final_norm(model.spec.stack)
     if is_tied(model.spec) and last.final_norm is not None and final is not None:
-        found |= write_norm(last.final_norm, model.places.final_norm[last.name], final)
+        tables |= write_norm(last.final_norm, model.places.final_norm[last.name], final)
     for stack in model.spec.stacks:
         norm = view.embedding_norm(stack)
         if stack.embedding_norm is not None and norm is not None:
-            found |= write_norm(stack.embedding_norm, model.places.embedding_norm.format(stack.name), norm)
+            tables |= write_norm(stack.embedding_norm, model.places.embedding_norm.format(stack.name), norm)
         table = model.positions(stack)
         if table is not None:
             name = model.places.positions[stack.name]
-            found[name] = view.write(model.load_any(name), stack, view.flat)
-    return found
+            tables[name] = view.write(model.load_any(name), stack, view.flat)
+    return tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,22 +246,22 @@ class Teleported(Rewrite):
 
     def outside(self) -> dict[str, Array]:
         view = ModelView(self.model, self.rotation)
-        found = _turned_tables(self.model, view)
+        tensors = _turned_tables(self.model, view)
         if self.rotation is not None:
-            return {**found, **_plain_final(self.model, view)}
+            return {**tensors, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
         memory, scale = view.memory(), self._scale(Stream.MEMORY, spec.stacks[0].final_norm)
         if memory is not None and scale is not None:
             moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
-            found |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
+            tensors |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
         scale = self._scale(Stream.FINAL_NORM, spec.stack.final_norm)
         final = self.model.final_norm(spec.stack)
         untied = spec.head is not None and not spec.head.tied
         if untied and scale is not None and final is not None and spec.stack.final_norm is not None:
             moved = final.changed(final.gain * scale, final.bias * scale)
-            found |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], moved)
-            found[places.head] = self.model.head() / scale
-        return found
+            tensors |= write_norm(spec.stack.final_norm, places.final_norm[spec.stack.name], moved)
+            tensors[places.head] = self.model.head() / scale
+        return tensors
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
         return np.asarray(self._sampler(Stream.TOKENS).invertible(1, table.shape[1])[0])
@@ -295,27 +297,27 @@ class Aligned(Rewrite):
         pattern = near.layer(layer)
         even, gauge = even_rows(block, pattern)
         source, _ = even_rows(block, self.view.layer(layer))
-        found = recover(block, even, source, ordered=bool(stack.relative_buckets))
+        symmetry = recover(block, even, source, ordered=bool(stack.relative_buckets))
         memory = near.memory() if block.cross is not None else None
         stored = self.target.layer(layer)
-        moved = unfold_like(block, act(block, found.moved, inverse(gauge)), stored, pattern, memory)
+        moved = unfold_like(block, act(block, symmetry.moved, inverse(gauge)), stored, pattern, memory)
         if layer == self.model.layers - 1 and near.closing_norm() is not None:
             moved = moved.with_(norms={**moved.norms, "mlp.stream": stored.norms["mlp.stream"]})
         return moved
 
     def outside(self) -> dict[str, Array]:
         view, spec, places = self.view, self.model.spec, self.model.places
-        found = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
+        tensors = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
         goal = ModelView(self.target).memory()
         if goal is not None:
-            found |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
+            tensors |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
         last = ModelView(self.target).closing_norm()
         final, norm = self.target.final_norm(spec.stack), spec.stack.final_norm
         if last is not None:
             norm, final = last
         head = view.head()
         if head is None or final is None or norm is None or not np.all(final.gain != 0):
-            return found
+            return tensors
         assert spec.head is not None
         means = 0.0
         if norm.kind == "layer" and (spec.head.bias or not norm.bias):
@@ -325,12 +327,12 @@ class Aligned(Rewrite):
         total = float((final.bias / final.gain).sum())
         if not spec.head.bias and np.any(bias):
             if norm.kind != "layer" or not total:
-                return found
+                return tensors
             # The head has no bias: its rows along 1/gain, which n does not show, read the constant from the norm.
             weight = weight + (bias / total)[:, None] / final.gain
         if last is None:
-            found |= write_norm(norm, places.final_norm[spec.stack.name], final)
-        return {**found, places.head: weight, **({places.head_bias: bias} if spec.head.bias else {})}
+            tensors |= write_norm(norm, places.final_norm[spec.stack.name], final)
+        return {**tensors, places.head: weight, **({places.head_bias: bias} if spec.head.bias else {})}
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
         return lapack.lstsq(table, self.target.factors()[0])

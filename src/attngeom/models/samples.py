@@ -33,10 +33,10 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     family = family_of(config)
     empty = Tensors({}, lambda name: np.zeros(0), "none")
     model = Model(family.specify(Config(config)), family.locate(Config(config)), empty, config)
-    found = dict(model.outer_names())
+    shapes = dict(model.outer_names())
     for layer in range(model.layers):
-        found |= model.layer_names(layer)
-    return found
+        shapes |= model.layer_names(layer)
+    return shapes
 
 
 def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:

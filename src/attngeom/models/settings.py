@@ -45,10 +45,10 @@ def flatten(value: Any, name: str = "") -> dict[str, Any]:
     {'a.b': 1, 'c': [2]}
     """
     if isinstance(value, Mapping):
-        found: dict[str, Any] = {}
+        flat: dict[str, Any] = {}
         for key, item in value.items():
-            found |= flatten(item, f"{name}.{key}" if name else str(key))
-        return found
+            flat |= flatten(item, f"{name}.{key}" if name else str(key))
+        return flat
     return {name: list(value) if isinstance(value, tuple) else value}
 
 
@@ -63,25 +63,25 @@ def _is_storage(key: str) -> bool:
 
 def model_settings(spec: TransformerSpec) -> dict[str, Any]:
     """All constants of the function: one entry per name, a list over the layers where they differ."""
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "width": spec.width,
         "vocabulary": spec.vocabulary,
         "embedding_scale": spec.embedding_scale,
     }
     if spec.head is not None:
-        found |= {f"head.{name}": getattr(spec.head, name) for name in ("scale", "softcap", "outputs")}
+        settings |= {f"head.{name}": getattr(spec.head, name) for name in ("scale", "softcap", "outputs")}
     else:
-        found["head"] = None
+        settings["head"] = None
     for stack in spec.stacks:
         outer = {key: value for key, value in stack.to_json().items() if key not in ("kinds", "order", "name")}
-        found |= {f"{stack.name}.{k}": v for k, v in flatten(outer).items() if not _is_storage(k)}
-        found[f"{stack.name}.layers"] = len(stack)
+        settings |= {f"{stack.name}.{k}": v for k, v in flatten(outer).items() if not _is_storage(k)}
+        settings[f"{stack.name}.layers"] = len(stack)
         tables = [block_settings(block) for block in stack.blocks]
         for key in sorted({key for table in tables for key in table}):
             values = [table.get(key) for table in tables]
             same = all(value == values[0] for value in values)
-            found[f"{stack.name}.{key}"] = values[0] if same else values
-    return found
+            settings[f"{stack.name}.{key}"] = values[0] if same else values
+    return settings
 
 
 def settings_differences(one: TransformerSpec, other: TransformerSpec) -> dict[str, list[Any]]:

@@ -126,8 +126,8 @@ class ModelView:
         """Tensors outside the transformer, which are compared entry by entry."""
         known = {*(self.model.places.added or ()), *map(self.model.stored, self.model.places.added or ())}
         names = [name for name, why in self.model.unread().items() if why.is_compared and name not in known]
-        found = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
-        return {**found, **{self.model.stored(n): tensor for n, tensor in self.written().items() if n not in known}}
+        tensors = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
+        return {**tensors, **{self.model.stored(n): tensor for n, tensor in self.written().items() if n not in known}}
 
     def written(self) -> dict[str, Array]:
         """Tensors of the front end that write into the first stream, by their names in the family's table.
@@ -136,12 +136,12 @@ class ModelView:
         """
         places, stack = self.model.places, self.model.spec.stacks[0]
         flat = self.flat and places.front == "patches"
-        found = {}
+        tensors = {}
         for name, axis in places.written.items():
             if self.model.stored(name) in self.model.tensors:
                 tensor = np.moveaxis(self.model.load_any(name), axis, -1)
-                found[name] = np.moveaxis(self.write(tensor, stack, flat), -1, axis)
-        return found
+                tensors[name] = np.moveaxis(self.write(tensor, stack, flat), -1, axis)
+        return tensors
 
     def token_types(self, stack: Stack) -> Array | None:
         table = self.model.token_types(stack)
@@ -162,7 +162,7 @@ class ModelView:
         the head as well, takes up the means of the others.
         """
         spec, places = self.model.spec, self.model.places
-        found = {"embedding": (places.tokens, self.embedding())} if spec.vocabulary else {}
+        tables = {"embedding": (places.tokens, self.embedding())} if spec.vocabulary else {}
         for stack in spec.stacks:
             named = {"positions": (places.positions.get(stack.name, ""), self.positions(stack))}
             named |= {"token types": (places.token_types, self.token_types(stack))}
@@ -172,9 +172,9 @@ class ModelView:
                 if hands_over(spec) and not self.keeps_tokens:
                     mean = table.mean(axis=0)
                     table = table - mean
-                    found["embedding"] = places.tokens, found["embedding"][1] + mean
-                found[f"{stack.name} {part}"] = name, table
-        return found
+                    tables["embedding"] = places.tokens, tables["embedding"][1] + mean
+                tables[f"{stack.name} {part}"] = name, table
+        return tables
 
     def write(self, table: Array, stack: Stack, flat: bool) -> Array:
         """Rows that are added to the stream of a stack, in the turned stream, without their means if ``flat``."""
@@ -338,9 +338,9 @@ def expanded(weights: AttentionWeights) -> AttentionWeights:
 
 def head_orders(one: Model, other: Model) -> dict[str, Array]:
     """Per stack with a table of relative positions the order of other's heads that brings its table next to one's."""
-    found: dict[str, Array] = {}
+    orders: dict[str, Array] = {}
     for stack, twin in zip(one.spec.stacks, other.spec.stacks):
         left, right = one.relative(stack), other.relative(twin)
         if left is not None and right is not None:
-            found[stack.name] = assign_points((left - left[:1]).T, (right - right[:1]).T)
-    return found
+            orders[stack.name] = assign_points((left - left[:1]).T, (right - right[:1]).T)
+    return orders

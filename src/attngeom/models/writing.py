@@ -53,8 +53,8 @@ class Written:
     live: LiveCheck
 
     def to_json(self) -> dict[str, Any]:
-        found = [layer.worst for layer in self.check.layers if layer.worst is not None]
-        worst = max(found, key=lambda misfit: misfit.ratio, default=None)
+        residuals = [layer.worst for layer in self.check.layers if layer.worst is not None]
+        worst = max(residuals, key=lambda misfit: misfit.ratio, default=None)
         return {
             "path": str(self.path),
             "dtype": self.dtype,

@@ -146,8 +146,8 @@ def balance(T: Array, S: Array) -> Balanced:
     left, values, right = left[:, :rank], values[:rank], right[:rank]
     root = np.sqrt(values)[:, None]
     rotation, _ = _settle(values, right @ T_basis.T)
-    found = [np.zeros(T.shape), np.zeros(S.shape)]
-    for out, factor, basis in ((found[0], right, T_basis), (found[1], left.T, S_basis)):
+    factors = [np.zeros(T.shape), np.zeros(S.shape)]
+    for out, factor, basis in ((factors[0], right, T_basis), (factors[1], left.T, S_basis)):
         out[:rank] = join_scale(rotation @ (root * (factor @ basis.T)), (e + f) // 2)
     ranks = {lapack.matrix_rank(factor, factor.shape[1] * BALANCED_RANK) for factor in (T_factor, S_factor)}
     is_attained = ranks == {rank}
@@ -155,7 +155,7 @@ def balance(T: Array, S: Array) -> Balanced:
     if is_attained:
         onto = rotation @ ((left.T @ S_factor) / root)
         element = join_scale(_complete(onto, T_factor.T @ right.T), (f - e) // 2)
-    return Balanced(found[0], found[1], element)
+    return Balanced(factors[0], factors[1], element)
 
 
 def _complete(onto: Array, image: Array) -> Array:
@@ -188,8 +188,8 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         rank, T, S = echelon.rank, echelon.matrix, A[:, list(echelon.pivots)].T
     else:
         values = lapack.svdvals(split_scale(A)[0])
-        found = balanced_factors(A, attention)
-        rank, T, S = int(np.sum(values > 1e-10 * values[0])), found.T, found.S
+        factors = balanced_factors(A, attention)
+        rank, T, S = int(np.sum(values > 1e-10 * values[0])), factors.T, factors.S
     if rank > attention:
         raise InputError(f"attention matrix of rank {rank} given; rank at most {attention} is required")
     Q, K = domain.zeros((attention, d)), domain.zeros((attention, d))

@@ -41,14 +41,14 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
         motions.append((np.asarray(dX), changes, own))
         dX = moved
     change = domain.zeros((*lead, *cotangent.shape))
-    found: list[Array] = []
+    rows: list[Array] = []
     for (layer, bar, gradients), (before, inside, own) in zip(passes.backward(cotangent), reversed(motions)):
         bent = list(_bend(layer, before, inside, bar, change, iter(own)))
         # The derivatives of barᵀ source.
         products = (_bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent))
-        found = [*products, *found]
+        rows = [*products, *rows]
         change = _bend_input(layer, change, gradients, bent, own)
-    return found
+    return rows
 
 
 def _bilinear(a: Array, da: Array, b: Array, db: Array, domain: Domain) -> Array:

@@ -22,31 +22,31 @@ def natural_sizes(first: Weights, second: Weights) -> Array:
     """Exponents e such that inputs of size 2^e give scores of size 1 in some layer, if no layer mixes tokens."""
     if first.architecture.is_homogeneous:
         return np.zeros(1, dtype=np.int64)
-    found = sizes_of_scores(first.architecture, [_layer_exponents(weights) for weights in (first, second)])
-    return thinned(sorted({*np.clip(found, -INPUT_EXPONENTS, INPUT_EXPONENTS)}) or [0], TRIED_SIZES)
+    sizes = sizes_of_scores(first.architecture, [_layer_exponents(weights) for weights in (first, second)])
+    return thinned(sorted({*np.clip(sizes, -INPUT_EXPONENTS, INPUT_EXPONENTS)}) or [0], TRIED_SIZES)
 
 
 def sizes_of_scores(architecture: Architecture, networks: list[list[LayerExponents]]) -> list[int]:
     """The exponents e, increasing, for which the scores of some head are of size 1 at inputs of size 2^e."""
-    found: set[int] = set()
+    sizes: set[int] = set()
     temperature = float(np.log2(float(architecture.temperature)))
     for layers in networks:
         gain = 0
         for scores, values in layers:
-            found |= {-round((exponent - temperature) / 2) - gain for exponent in scores}
+            sizes |= {-round((exponent - temperature) / 2) - gain for exponent in scores}
             gain += 0 if architecture.residual else values
-    return sorted(found)
+    return sorted(sizes)
 
 
 def _layer_exponents(weights: Weights) -> list[LayerExponents]:
-    found = []
+    exponents = []
     for heads, V in zip(weights.layers, weights.value_matrices()):
         # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
         parts = [[h.Q, h.K, v] if weights.architecture.rule.is_polynomial else [h.Q, h.K] for h, v in zip(heads, V)]
         scores = [sum(map(_exponent, head)) for head in parts if all(part.any() for part in head)]
         total = sum(V[1:], V[0])
-        found.append((scores, _exponent(total) if total.any() else 0))
-    return found
+        exponents.append((scores, _exponent(total) if total.any() else 0))
+    return exponents
 
 
 def _exponent(a: Array) -> int:
@@ -70,12 +70,12 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = SIZES
     if first.architecture.is_homogeneous or first.architecture.num_layers == 1:
         return natural
     # A layer hides the next one but for inputs at which its own attention is about to be saturated.
-    found = {*natural.tolist(), *(natural[-1] + np.arange(1, SIZES_BEYOND + 1)).tolist()}
+    chosen = {*natural.tolist(), *(natural[-1] + np.arange(1, SIZES_BEYOND + 1)).tolist()}
     low, high = int(natural[0]) - SIZE_MARGIN, int(natural[-1]) + 2 * SIZE_MARGIN
     sizes = np.arange(low, high + 1, -(-(high + 1 - low) // min(tried, SIZES_MEASURED)))
     for weights in (first, second):
-        found |= set(sizes[_is_lively(weights, sizes, seed)].tolist())
-    return thinned(sorted(found), ALL_SIZES)
+        chosen |= set(sizes[_is_lively(weights, sizes, seed)].tolist())
+    return thinned(sorted(chosen), ALL_SIZES)
 
 
 def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
@@ -83,7 +83,7 @@ def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
     architecture = weights.architecture
     X = np.random.default_rng(seed).standard_normal((architecture.widths[0], telling_tokens(architecture)))
     Y = np.ldexp(X, sizes[:, None, None])
-    found = np.zeros(len(sizes), dtype=bool)
+    changes = np.zeros(len(sizes), dtype=bool)
     for index, heads in enumerate(weights.layers):
         for head in heads:
             scores = swap(head.K @ Y) @ (head.Q @ Y) / float(architecture.temperature)
@@ -92,6 +92,6 @@ def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
             size = np.max(np.abs(scores - base), axis=(-2, -1))
             if architecture.rule.is_polynomial:
                 size = size * np.max(np.abs(head.value_matrix(RR)))
-            found |= (size > SCORES_FLAT) & (size < SCORES_SATURATED)
+            changes |= (size > SCORES_FLAT) & (size < SCORES_SATURATED)
         Y = forward_layer(weights, index, Y)
-    return found
+    return changes

@@ -127,17 +127,17 @@ class Layer:
     def pull(self, cotangent: Array) -> list[Gradient]:
         """The gradients of all tensors for a cotangent of the output."""
         domain = self.domain
-        found = []
+        gradients = []
         for trace in self.traces:
             O = trace.head.O
             mixed = cotangent if O is None else project(cotangent, O.T, domain)
             scores = self.rule.pull(trace.P, domain.matmul(trace.v, swap(mixed)), domain)
-            found.append(Gradient(domain.matmul(swap(scores), trace.k), self.X))
-            found.append(Gradient(domain.matmul(scores, trace.q), self.X))
-            found.append(Gradient(domain.matmul(trace.P, mixed), self.X))
+            gradients.append(Gradient(domain.matmul(swap(scores), trace.k), self.X))
+            gradients.append(Gradient(domain.matmul(scores, trace.q), self.X))
+            gradients.append(Gradient(domain.matmul(trace.P, mixed), self.X))
             if O is not None:
-                found.append(Gradient(cotangent, trace.mixed))
-        return found
+                gradients.append(Gradient(cotangent, trace.mixed))
+        return gradients
 
     def pull_input(self, cotangent: Array, gradients: list[Gradient]) -> Array:
         """The cotangent of the input, from what :meth:`pull` found."""
@@ -171,13 +171,13 @@ class Passes:
         formal: Formal | None = None,
     ) -> Passes:
         """Run the network forward; with formal attention weights the scores are not used."""
-        found: list[Layer] = []
+        evaluated: list[Layer] = []
         for index, heads in enumerate(layers):
             given = (None,) * len(heads) if formal is None else formal[index]
-            X = found[-1].output() if found else X
+            X = evaluated[-1].output() if evaluated else X
             traces = tuple(HeadTrace.at(head, X, rule, domain, P) for head, P in zip(heads, given))
-            found.append(Layer(X, traces, rule, domain, residual))
-        return cls(tuple(found))
+            evaluated.append(Layer(X, traces, rule, domain, residual))
+        return cls(tuple(evaluated))
 
     def output(self) -> Array:
         return self.layers[-1].output()

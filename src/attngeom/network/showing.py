@@ -59,11 +59,11 @@ def head_spectra(weights: Weights) -> dict[str, list[float]]:
     {'A 1': [6.0], 'V 1': [4.0]}
     """
     floats, shapes = weights.to(RR), weights.architecture.layers
-    found = {}
+    spectra = {}
     for letter, layers in (("A", floats.attention_matrices()), ("V", floats.value_matrices())):
         for layer, heads in enumerate(layers):
             rank = shapes[layer].attention if letter == "A" else shapes[layer].value_rank
             for head, matrix in enumerate(heads):
                 name = f"{letter} {layer + 1}" + (f".{head + 1}" if len(heads) > 1 else "")
-                found[name] = [float(x) for x in lapack.svdvals(matrix)[:rank]]
-    return found
+                spectra[name] = [float(x) for x in lapack.svdvals(matrix)[:rank]]
+    return spectra

@@ -54,9 +54,9 @@ def gradient(weights: Weights, X: Array, C: Array) -> Array:
     """
     domain = weights.domain
     with domain.working():
-        found = passes(weights, swap(X)).pull(swap(C))
+        gradients = passes(weights, swap(X)).pull(swap(C))
         totals = []
-        for bar, source in found:
+        for bar, source in gradients:
             rows = prod(bar.shape[:-1])
             totals.append(domain.matmul(bar.reshape(rows, -1).T, source.reshape(rows, -1)).ravel())
     return np.concatenate(totals)

@@ -24,11 +24,11 @@ from attngeom.papers.symbolic import GenericLayer, generic, span
 FIELD = GF(WORD_PRIME)
 
 
-def span_dimension(found: Family, seed: int) -> int:
+def span_dimension(family: Family, seed: int) -> int:
     """The dimension of the span of a family in the ring of the ambient space, at random ambient points mod p."""
-    shape = (found.count + 5, found.variety.num_pairs, found.variety.num_targets)
+    shape = (family.count + 5, family.variety.num_pairs, family.variety.num_targets)
     points = Points.of_cross(FIELD.random(shape, np.random.default_rng(seed)), FIELD)
-    return rank_mod_p(found.evaluate(points), WORD_PRIME)
+    return rank_mod_p(family.evaluate(points), WORD_PRIME)
 
 
 @finds("polynomial identities on generic weights; spans mod p at random ambient points", primes=(WORD_PRIME,))
@@ -44,12 +44,12 @@ def run_slices(work: Work) -> Checks:
             parts.setdefault((e[context::t], e[::t]), set()).add(str(coefficient))
         yield Check(f"d = {d}, t = {t}: equal slices for all contexts", all(len(x) == 1 for x in parts.values()))
     for d in work.choose((3,), (3, 4)):
-        found, expected = SlicePencil(Variety(d, d)), comb(d, 3) ** 2 * comb(d + 2, 3)
-        vanish = found.count == expected and vanishes_identically(found)
+        family, expected = SlicePencil(Variety(d, d)), comb(d, 3) ** 2 * comb(d + 2, 3)
+        vanish = family.count == expected and vanishes_identically(family)
         yield Check(f"d = {d}: {expected} mixed minors vanish in Q[v, A]", vanish)
-        size = span_dimension(found, work.seed)
+        size = span_dimension(family, work.seed)
         statement = f"d = {d}: they span {size} cubics (the minors (I, J) and (J, I) agree)"
-        yield Check(statement, size == found.span, "support")
+        yield Check(statement, size == family.span, "support")
 
 
 @finds("minors on generic weights as polynomials; exact ranks over Q at random weights")
@@ -57,8 +57,8 @@ def run_flattening_rank(work: Work) -> Checks:
     """[I] Theorem 25: the flattening has rank at most a, so its (a+1)-minors vanish."""
     rng = np.random.default_rng(work.seed)
     for d, a in work.choose(((2, 1), (3, 1), (3, 2)), ((2, 1), (3, 1), (3, 2), (4, 1), (4, 2))):
-        found, expected = AttentionRank(Variety(d, a)), comb(comb(d + 1, 2), a + 1) * comb(d, a + 1)
-        vanish = found.count == expected and vanishes_identically(found)
+        family, expected = AttentionRank(Variety(d, a)), comb(comb(d + 1, 2), a + 1) * comb(d, a + 1)
+        vanish = family.count == expected and vanishes_identically(family)
         yield Check(f"d = {d}, a = {a}: all {expected} minors vanish in Q[v, K, Q]", vanish)
     for d, a in work.choose(((4, 2), (5, 3)), ((4, 3), (5, 3), (6, 4), (8, 5))):
         A = QQ.matmul(QQ.random((d, a), rng), QQ.random((a, d), rng))
@@ -86,8 +86,8 @@ def run_syzygies(work: Work) -> Checks:
         label = f"d = {d}: {len(minors)} maximal minors of Φ(v) span {rank} forms: {relations} relations"
         yield Check(label, relations >= expected)
         yield Check(f"d = {d}: the bound is exact", relations == expected, "support")
-    found = DeterminantalSyzygies(Variety(3, 3))
-    yield Check(f"d = 3: the {found.count} cubics vanish in Q[v, A]", vanishes_identically(found))
+    family = DeterminantalSyzygies(Variety(3, 3))
+    yield Check(f"d = 3: the {family.count} cubics vanish in Q[v, A]", vanishes_identically(family))
     zero, error = vanishes_at_random(DeterminantalSyzygies(Variety(4, 4)), work.seed)
     yield Check("d = 4: the 175 quartics vanish at a random point mod 2⁶¹ − 1", zero)
     return {"values": {"relations by d": values}, "error_bound": error}
@@ -117,8 +117,8 @@ def run_cross_rows(work: Work) -> Checks:
         block = coordinate_block(place(A, V, variety, ring))
         B = coordinate_block(place(A, ring.eye(d), Variety(d, d, tokens=2, d_out=d), ring))
         yield Check(f"{label}: the block equals V·B(A) in Q[V, A]", ring.equal(block, ring.matmul(V, B)))
-        found = CrossRowRank(variety)
-        values = found.evaluate(random_points(variety, 1, FIELD, rng), 0, min(found.count, 500))
+        family = CrossRowRank(variety)
+        values = family.evaluate(random_points(variety, 1, FIELD, rng), 0, min(family.count, 500))
         yield Check(f"{label}: the {d + 1}-minors vanish at a random point", FIELD.is_zero(values))
         full = rank_mod_p(FIELD.random((d_out, block.shape[1]), rng), WORD_PRIME) == d + 1
         yield Check(f"{label}: a random block has rank {d + 1}, so they are not trivial", full, "support")

@@ -76,8 +76,8 @@ def run_word(work: Work) -> Checks:
     printed = [sum(int(x) for x in X[0]) * int(X[0, 0]) * int(x) for x in X[0]]
     statement = f"as printed, l = d = 1, t = 2, X = (1, 2): {printed} is the output {network}"
     yield Check(statement, printed == network)
-    found = yield from _compare(forward_word, work, "the word", "correction")
-    return {"values": {"letters": lengths}, **found}
+    count = yield from _compare(forward_word, work, "the word", "correction")
+    return {"values": {"letters": lengths}, **count}
 
 
 @finds("letters of the word counted; random points mod 2⁶¹ − 1", primes=(BIG_PRIME,))
@@ -129,8 +129,8 @@ def run_virtual_fibers(work: Work) -> Checks:
         weights = _random_full_rank(Architecture(widths, max(widths)), work.seed)
         A = [matrix for (matrix,) in weights.attention_matrices()]
         V = [matrix.copy() for (matrix,) in weights.value_matrices()]
-        found = _find_gauge(A, V, *_echelon_factors(weights.virtual()))
-        yield Check(f"widths {widths}: one C carries random (A, V) to the echelon factors of the same (M, L)", found)
+        gauge = _find_gauge(A, V, *_echelon_factors(weights.virtual()))
+        yield Check(f"widths {widths}: one C carries random (A, V) to the echelon factors of the same (M, L)", gauge)
         kernel, delta = _virtual_kernel(A, V), widths[1]
         holds = kernel == (len(A) - 1) * delta**2
         yield Check(f"widths {widths}: the fiber has dimension {kernel} = (l−1)δ²", holds)
@@ -161,10 +161,10 @@ def _find_gauge(A: list[Array], V: list[Array], other_A: list[Array], other_V: l
     L = moved = gauge[0]
     for v, w in zip(V[:-1], other_V):
         L, moved = multiply(v, L), multiply(w, moved)
-        found = QQ.solve(L.T, moved.T)
-        if found is None or QQ.rank(L) != len(v):
+        solution = QQ.solve(L.T, moved.T)
+        if solution is None or QQ.rank(L) != len(v):
             return False
-        gauge.append(found.T)
+        gauge.append(solution.T)
     gauge.append(QQ.eye(len(V[-1])))
     values = all(QQ.equal(multiply(D, v), multiply(w, C)) for (C, D), v, w in zip(pairwise(gauge), V, other_V))
     scores = all(QQ.equal(multiply(C.T, multiply(b, C)), a) for C, a, b in zip(gauge, A, other_A))

@@ -73,8 +73,8 @@ def run_deep_fibers(work: Work) -> Checks:
     for search in work.choose(SEARCHES[:1], SEARCHES):
         count = search_networks(search, work.seed)
         label = f"d = 2, l = {search.layers}, d_l = 1, t = 3, {count.networks} networks with {search.name}"
-        found = f"{count.claimed} functions, {count.wrong} have"
-        yield Check(f"{label}: no function under the hypotheses has other weights ({found})", count.wrong == 0)
+        counted = f"{count.claimed} functions, {count.wrong} have"
+        yield Check(f"{label}: no function under the hypotheses has other weights ({counted})", count.wrong == 0)
         statement = f"{label}: none has if M₁ is not skew-symmetric either ({count.corrected} functions)"
         yield Check(statement, count.wrong_corrected == 0, "correction")
         statement = f"{label}: {count.others} functions outside the hypotheses have other weights"
@@ -193,13 +193,13 @@ def search_networks(search: Search, seed: int) -> Count:
     vectors = np.array(search.vectors)
     X = FIELD.random((2, 2, 3), np.random.default_rng(seed))
     indices = np.array(list(product(range(len(matrices)), repeat=search.layers)))
-    found: dict[bytes, list[tuple[int, int]]] = {}
+    classes: dict[bytes, list[tuple[int, int]]] = {}
     for start in range(0, len(indices), FIBER_CHUNK):
         chosen = FIELD.reduce(matrices)[indices[start : start + FIBER_CHUNK].T]
         virtual = VirtualWeights(tuple(chosen), FIELD.reduce(vectors), FIELD)
         combined = np.concatenate([forward_recursion(virtual, x) for x in X], axis=-1)
         for network, vector in np.ndindex(combined.shape[:2]):
-            found.setdefault(combined[network, vector].tobytes(), []).append((start + network, vector))
+            classes.setdefault(combined[network, vector].tobytes(), []).append((start + network, vector))
     good = np.array([M[0, 0] * M[1, 1] != M[0, 1] * M[1, 0] for M in matrices])
     skew = np.array([not np.any(M + M.T) for M in matrices])
     claimed = good[indices].all(axis=1) & ~skew[indices[:, 1:]].any(axis=1)
@@ -207,7 +207,7 @@ def search_networks(search: Search, seed: int) -> Count:
     nonzero = [bool(v.any()) for v in vectors]
     canonical, lines = [_direction(M.ravel()) for M in matrices], [_direction(v) for v in vectors]
     counts = [0] * 5
-    for members in found.values():
+    for members in classes.values():
         several = len({(*(canonical[i] for i in indices[n]), lines[v]) for n, v in members}) > 1
         is_claimed = any(claimed[n] and nonzero[v] for n, v in members)
         is_corrected = any(corrected[n] and nonzero[v] for n, v in members)

@@ -83,11 +83,11 @@ def run_coefficients(work: Work) -> Checks:
         for i, j in np.ndindex(layer.d_out, layer.t):
             for exponents, coefficient in layer.coefficients(i, j).items():
                 a, b, c = [divmod(place, layer.t) for place, e in enumerate(exponents) for _ in range(e)]
-                found = locate((i, j), (a, b, c), layer.d)
-                if found is None:
+                located = locate((i, j), (a, b, c), layer.d)
+                if located is None:
                     same = False
                     continue
-                formula = single[i, found[1][-1]] if found[0] == "single" else cross[(i, *found[1][-2:])]
+                formula = single[i, located[1][-1]] if located[0] == "single" else cross[(i, *located[1][-2:])]
                 same &= coefficient == formula
                 seen += 1
         complete = seen == sum(int(np.prod(shape)) for shape in array_shapes(layer.d, layer.d_out, layer.t))
@@ -113,16 +113,16 @@ def run_copies(work: Work) -> Checks:
     """[I] Remark 11: coefficients depend neither on the target column nor on the context column."""
     for d, t in work.choose(((2, 3),), ((1, 4), (2, 3), (2, 4), (3, 3))):
         layer = GenericLayer(d, 1, t)
-        found: dict[tuple[tuple[int, ...], ...], set[str]] = {}
+        groups: dict[tuple[tuple[int, ...], ...], set[str]] = {}
         for j in range(t):
             for e, coefficient in layer.coefficients(0, j).items():
                 columns = [tuple(e[column::t]) for column in range(t)]
                 context = next((c for i, c in enumerate(columns) if i != j and any(c)), (0,) * d)
-                found.setdefault((columns[j], context), set()).add(str(coefficient))
-        copies = all(len(values) == 1 for values in found.values())
+                groups.setdefault((columns[j], context), set()).add(str(coefficient))
+        copies = all(len(values) == 1 for values in groups.values())
         size = comb(d + 2, 3) + d * comb(d + 1, 2)
-        label = f"d = {d}, t = {t}: {len(found)} families of copies, C(d+2,3) + d C(d+1,2) = {size}"
-        yield Check(label, copies and len(found) == size)
+        label = f"d = {d}, t = {t}: {len(groups)} families of copies, C(d+2,3) + d C(d+1,2) = {size}"
+        yield Check(label, copies and len(groups) == size)
 
 
 def linear_relations(d: int) -> Array:
@@ -158,8 +158,8 @@ def run_linear_independence(work: Work) -> Checks:
     """[I] Corollary 10: C(d+2,3) independent relations; with the copies they are all linear relations."""
     rng = np.random.default_rng(work.seed)
     for d in work.choose((1, 2, 3), (1, 2, 3, 4, 5)):
-        found = QQ.rank(linear_relations(d))
-        yield Check(f"d = {d}: rank {found} = C(d+2, 3)", found == comb(d + 2, 3))
+        rank = QQ.rank(linear_relations(d))
+        yield Check(f"d = {d}: rank {rank} = C(d+2, 3)", rank == comb(d + 2, 3))
     for d, a, t in work.choose(((2, 1, 2), (3, 2, 2)), ((2, 1, 2), (3, 2, 2), (3, 1, 3), (4, 2, 2))):
         model = Variety(d, a, tokens=t)
         size = model.num_coordinates

@@ -66,12 +66,12 @@ def run_umbrella(work: Work) -> Checks:
     surface, crossing, dashed, valid = True, True, True, True
     for value in (fmpq(k, 3) for k in range(1, work.choose(4, 12))):
         points = (value, value**2, value**2), (0, 0, value**2), (0, 0, -(value**2))
-        found = [certify(slice_coefficients(*point)) for point in points]
+        answers = [certify(slice_coefficients(*point)) for point in points]
         stratum = layer_stratum(*umbrella_matrices(0, value), 2, 2, QQ)
-        surface &= found[0].verdict == "realizable"
-        crossing &= found[1].verdict == "realizable" and bool(stratum.is_singular) and stratum.fiber == "two points"
-        dashed &= found[2].verdict == "closure_only"
-        valid &= all(map(is_certified, found))
+        surface &= answers[0].verdict == "realizable"
+        crossing &= answers[1].verdict == "realizable" and bool(stratum.is_singular) and stratum.fiber == "two points"
+        dashed &= answers[2].verdict == "closure_only"
+        valid &= all(map(is_certified, answers))
     yield Check("points of the surface with w > 0 are functions of layers", surface)
     yield Check("the line x = y = 0, w > 0 is singular: two weights each", crossing)
     yield Check("the line x = y = 0, w < 0 is in the Zariski closure only", dashed)
@@ -172,10 +172,10 @@ def spread_points(distance: float) -> list[tuple[Any, Any]]:
     chosen: list[tuple[Any, Any]] = []
     last = np.full(2, np.inf)
     for angle in np.linspace(-np.pi / 2, np.pi / 2, 4001)[1:-1]:
-        found = plane_point(fmpq(round(10_000 * float(np.tan(angle))), 10_000))
-        here = np.full(2, np.inf) if found is None else np.array(found, dtype=float)
-        if found is not None and np.abs(here).max() <= 4 and np.hypot(*(here - last)) >= distance:
-            chosen.append(found)
+        point = plane_point(fmpq(round(10_000 * float(np.tan(angle))), 10_000))
+        here = np.full(2, np.inf) if point is None else np.array(point, dtype=float)
+        if point is not None and np.abs(here).max() <= 4 and np.hypot(*(here - last)) >= distance:
+            chosen.append(point)
             last = here
     return chosen
 

@@ -113,12 +113,12 @@ def run_rank_one_ideal(work: Work) -> Checks:
 @finds("")
 def run_full_rank_ideal(work: Work) -> Checks:
     """[I] Example 36: d = a = 3, t = 2: 10 linear, 10 + 10 cubics, 90 quartics: 9 + 9 Veronese, 72 from resultants."""
-    found = yield from _small_ideal(3, {"3": 20, "4": 90}, FULL_RANK_SOURCES, work)
+    summary = yield from _small_ideal(3, {"3": 20, "4": 90}, FULL_RANK_SOURCES, work)
     sextics = find_family(Variety(3, 3), "veronese-catalecticant-3")
     statement = f"r = 3: the {sextics.count} sextic minors of the 3×6 catalecticant vanish in Q[v, A]"
     yield Check(statement, vanishes_identically(sextics))
     quartics = "9 from Theorem 30, 9 more from Corollary 33, 72 more from resultants"
-    return {**found, "values": {**found["values"], "minimal quartics": quartics}}
+    return {**summary, "values": {**summary["values"], "minimal quartics": quartics}}
 
 
 @finds("minimal generators by degree against the span of every family modulo lower degrees; Theorem 6")

@@ -34,12 +34,12 @@ def run_query_key(work: Work) -> Checks:
     for d, a in work.choose(((1, 1), (2, 1), (3, 2), (3, 3)), [(n, m) for n in range(1, 7) for m in range(1, n + 1)]):
         Q, K = random_rank(a, d, a, rng), random_rank(a, d, a, rng)
         other_Q, other_K = factor_attention(QQ.matmul(K.T, Q), a, QQ)
-        found = QQ.solve(K.T, other_K.T)
+        solution = QQ.solve(K.T, other_K.T)
         matched = (
-            found is not None
+            solution is not None
             and QQ.rank(K) == a
-            and QQ.equal(QQ.matmul(found.T, K), other_K)
-            and QQ.equal(QQ.matmul(found, other_Q), Q)
+            and QQ.equal(QQ.matmul(solution.T, K), other_K)
+            and QQ.equal(QQ.matmul(solution, other_Q), Q)
         )
         yield Check(f"d = {d}, a = {a}: one C carries a random factorization to the echelon one", matched)
         moves = [QQ.matmul(E.T, Q).ravel() for E in units(a, d)] + [QQ.matmul(K.T, E).ravel() for E in units(a, d)]
@@ -62,17 +62,17 @@ def _is_point(splitting: LayerSplitting, A: Array, V: Array) -> bool:
 
 def _is_single(A: Array, V: Array) -> bool:
     """Whether (A, V) is the only point of its fiber."""
-    found = fiber_points(A, V)
-    return len(found.points) == 1 and _is_point(found, A, V)
+    points = fiber_points(A, V)
+    return len(points.points) == 1 and _is_point(points, A, V)
 
 
 def _has_swapped_point(A: Array, V: Array) -> bool:
     """Whether the fiber of (k qᵀ, h vᵀ) consists of it and (v qᵀ, h kᵀ)."""
     k, q = A[:, _pivot(A.T)], A[_pivot(A)]
     v, h = V[_pivot(V)], V[:, _pivot(V.T)]
-    found, number = fiber_points(A, V), 1 if are_proportional(k, v) else 2
+    points, number = fiber_points(A, V), 1 if are_proportional(k, v) else 2
     swapped = v[:, None] * q[None, :], h[:, None] * k[None, :]
-    return len(found.points) == number and _is_point(found, A, V) and _is_point(found, *swapped)
+    return len(points.points) == number and _is_point(points, A, V) and _is_point(points, *swapped)
 
 
 def _pivot(a: Array) -> int:

@@ -81,10 +81,10 @@ def math_html(text: str) -> str:
     >>> math_html("d_{i−1} < M_1 and x^2, y_k_l stays")
     'd<sub>i−1</sub> &lt; M<sub>1</sub> and x<sup>2</sup>, y_k_l stays'
     """
-    found = _SUBSCRIPT.sub(lambda m: f"{m['name'] or ''}<sub>{m[1] or m[3] or m[4]}</sub>", escape(text, quote=False))
+    written = _SUBSCRIPT.sub(lambda m: f"{m['name'] or ''}<sub>{m[1] or m[3] or m[4]}</sub>", escape(text, quote=False))
     for _ in range(2):  # an exponent may hold an exponent
-        found = _SUPERSCRIPT.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", found)
-    return found
+        written = _SUPERSCRIPT.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", written)
+    return written
 
 
 def to_html(report: Report) -> str:

@@ -48,8 +48,8 @@ Drawing = tuple[Canvas, str, str, str]
 
 def draw_figures(store: Store) -> list[Figure]:
     """Draw every figure whose data is in the store, into its folder ``figures``."""
-    found = {claim_id: store.load_data(claim_id) for claim_id in DRAWINGS}
-    return [draw_figure(claim_id, data, store.folder) for claim_id, data in found.items() if data is not None]
+    loaded = {claim_id: store.load_data(claim_id) for claim_id in DRAWINGS}
+    return [draw_figure(claim_id, data, store.folder) for claim_id, data in loaded.items() if data is not None]
 
 
 def draw_figure(claim_id: str, data: Data, folder: Path) -> Figure:

@@ -119,12 +119,12 @@ def finds(
     def decorate(checks: Callable[[Work], Checks]) -> Runner:
         @wraps(checks)
         def run(work: Work) -> Finding:
-            steps, found = checks(work), []
+            steps, checked = checks(work), []
             while True:
                 try:
-                    found.append(next(steps))
+                    checked.append(next(steps))
                 except StopIteration as end:
-                    return Finding(**{**said, "checks": tuple(found), **(end.value or {})})
+                    return Finding(**{**said, "checks": tuple(checked), **(end.value or {})})
 
         return run
 
@@ -232,9 +232,9 @@ class Record:
     def of(cls, claim: Claim, finding: Finding, seconds: float) -> Record:
         """The record of a claim that was run."""
         known = {f.name: getattr(claim, f.name) for f in fields(cls) if hasattr(claim, f.name)}
-        found = {f.name: getattr(finding, f.name) for f in fields(finding) if f.name != "data"}
+        values = {f.name: getattr(finding, f.name) for f in fields(finding) if f.name != "data"}
         outcome = finding.outcome(claim.strength, claim.flaw or "error")
-        return cls(**{**known, "kind": claim.evidence, "outcome": outcome, "seconds": round(seconds, 3), **found})
+        return cls(**{**known, "kind": claim.evidence, "outcome": outcome, "seconds": round(seconds, 3), **values})
 
     def to_json(self) -> dict[str, Any]:
         checks = [{"statement": c.statement, "holds": c.holds, "part": c.part} for c in self.checks]

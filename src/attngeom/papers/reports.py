@@ -90,10 +90,10 @@ def find_pages(folder: Path) -> Callable[[re.Match[str]], str]:
     root = Path(__file__).parents[3]
     site = root / "build" / "site"
 
-    def link(found: re.Match[str]) -> str:
-        built, text = site / f"{found[1]}.html", root / found[0]
+    def link(match: re.Match[str]) -> str:
+        built, text = site / f"{match[1]}.html", root / match[0]
         target = next((path for path in (built, text) if path.is_file()), None)
-        return found[0] if target is None else quote(Path(os.path.relpath(target, folder)).as_posix())
+        return match[0] if target is None else quote(Path(os.path.relpath(target, folder)).as_posix())
 
     return link
 
@@ -124,13 +124,13 @@ def record_facts(record: Record) -> list[tuple[str, str]]:
 
 def record_values(record: Record) -> list[tuple[str, Any]]:
     """The numbers of one claim: nested tables line by line."""
-    found: list[tuple[str, Any]] = []
+    values: list[tuple[str, Any]] = []
     for key, value in record.values.items():
         if isinstance(value, Mapping) and len(value) > 4:
-            found += [(f"{key}: {name}", entry) for name, entry in value.items()]
+            values += [(f"{key}: {name}", entry) for name, entry in value.items()]
         else:
-            found.append((key, value))
-    return found
+            values.append((key, value))
+    return values
 
 
 def as_text(value: Any) -> str:

@@ -149,7 +149,7 @@ def run_line_count(work: Work) -> Checks:
 
 def _fourth_powers(points: Array) -> Array:
     """All monomials of degree 4 in the coordinates of points mod p, one row for each point."""
-    found = points
+    powers = points
     for _ in range(3):
-        found = (found[:, :, None] * points[:, None, :] % WORD_PRIME).reshape(len(points), -1)
-    return found
+        powers = (powers[:, :, None] * points[:, None, :] % WORD_PRIME).reshape(len(points), -1)
+    return powers

@@ -25,12 +25,12 @@ PAGES = ("reports.py", "page.py", "plots.py")
 @cache
 def source_digest() -> str:
     """SHA-256 of the code that computes claims: results of other code are not taken up again."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE)
         if name.parts[0] not in OUTER and name.name not in PAGES:
-            found.update(name.as_posix().encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -117,25 +117,25 @@ def run_claims(
     # A figure is drawn from data beside the records: without it the claim runs again.
     lost = {name for name in FIGURES if store is not None and store.load_data(name) is None}
     by_id = {claim.id: claim for claim in claims}
-    found = {name: done[name] for name in by_id if name in done and name not in lost}
-    waiting = [claim for claim in claims if claim.id not in found]
+    kept = {name: done[name] for name in by_id if name in done and name not in lost}
+    waiting = [claim for claim in claims if claim.id not in kept]
 
     def announced(claim: Claim) -> Claim:
         if progress is not None:
-            progress(claim, len(found), len(claims))
+            progress(claim, len(kept), len(claims))
         return claim
 
     run = partial(run_claim, work=work, store=store)
     is_alone = workers == 1
     for record in map(run, map(announced, waiting)) if is_alone else run_apart(run, waiting, workers):
-        found[record.id] = record
+        kept[record.id] = record
         if not is_alone:
             announced(by_id[record.id])
         if store is not None:
-            store.save([*({**done, **found}).values()])
-    records = [found[claim.id] for claim in claims]
+            store.save([*({**done, **kept}).values()])
+    records = [kept[claim.id] for claim in claims]
     if store is not None:
-        store.save([*records, *(record for name, record in done.items() if name not in found)])
+        store.save([*records, *(record for name, record in done.items() if name not in kept)])
     return records
 
 

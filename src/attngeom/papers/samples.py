@@ -71,8 +71,8 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
 
 def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
     """The largest relative misfit of every fit."""
-    found = values(architecture, stack, X, C)
-    return np.asarray(np.abs(found - wanted).max(axis=1) / np.abs(wanted).max())
+    outputs = values(architecture, stack, X, C)
+    return np.asarray(np.abs(outputs - wanted).max(axis=1) / np.abs(wanted).max())
 
 
 @finds("")

@@ -105,9 +105,9 @@ def run_low_rank_slice(work: Work) -> Checks:
         yield Check(f"d = {d}: F = v(x) · xᵀA x in Q[v, A, x]", cubic == split)
     for d, a in work.choose(((4, 1), (6, 2)), ((3, 1), (4, 1), (5, 1), (6, 2), (7, 2), (8, 3))):
         A = QQ.matmul(QQ.random((d, a), rng), QQ.random((a, d), rng))
-        found = QQ.rank(slice_matrix(place(A, QQ.random((1, d), rng), Variety(d, a, tokens=1), QQ), d))
-        label = f"d = {d}, a = {a}: rank N = {found} ≤ 2a+1 at random rational weights"
-        yield Check(label, found == min(d, 2 * a + 1))
+        measured = QQ.rank(slice_matrix(place(A, QQ.random((1, d), rng), Variety(d, a, tokens=1), QQ), d))
+        label = f"d = {d}, a = {a}: rank N = {measured} ≤ 2a+1 at random rational weights"
+        yield Check(label, measured == min(d, 2 * a + 1))
         if d <= 4:
             single, _ = expand_matrices(A, QQ.random((1, d), rng), QQ)
             rank = QQ.rank(lie_flattening(single[0], QQ))
@@ -126,9 +126,9 @@ def run_stabilizers(work: Work) -> Checks:
         cubic = product_of_forms(QQ.random((3, d), rng), QQ)
         M = lie_flattening(cubic, QQ)
         kernel, expected = QQ.nullspace(M), 2 + d * (d - 3) - (1 if d > 3 else 0)
-        found = f"a stabilizer of dimension {len(kernel)} in sl_d, orbit {QQ.rank(M)}"
+        measured = f"a stabilizer of dimension {len(kernel)} in sl_d, orbit {QQ.rank(M)}"
         shape = (comb(d + 2, 3), d * d - 1)
-        yield Check(f"d = {d}: a product of three forms has {found}", len(kernel) == expected and M.shape == shape)
+        yield Check(f"d = {d}: a product of three forms has {measured}", len(kernel) == expected and M.shape == shape)
         killed = all(_kills(operator, cubic, d) for operator in kernel)
         yield Check(f"d = {d}: every vector of the kernel, as Σ E_uv x_u ∂_v, kills the cubic", killed)
 

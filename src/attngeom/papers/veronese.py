@@ -60,9 +60,9 @@ def run_veronese(work: Work) -> Checks:
         yield Check(f"d = {d}, r = {r}: all {count} determinants equal v_K^α det A_KL in Q[v, A]", same)
     error = 0.0
     for d, r in work.choose(((4, 3),), ((4, 3), (5, 3), (4, 4))):
-        found = find_family(Variety(d, d), f"veronese-catalecticant-{r}")
-        zero, error = vanishes_at_random(found, work.seed)
-        label = f"d = {d}, r = {r}: catalecticant minors of degree {found.degree} vanish at a random point mod 2⁶¹ − 1"
+        family = find_family(Variety(d, d), f"veronese-catalecticant-{r}")
+        zero, error = vanishes_at_random(family, work.seed)
+        label = f"d = {d}, r = {r}: catalecticant minors of degree {family.degree} vanish at a random point mod 2⁶¹ − 1"
         yield Check(label, zero)
     return {"error_bound": error}
 
@@ -88,8 +88,8 @@ def run_quartic(work: Work) -> Checks:
 
 
 def _veronese_family(kind: str, work: Work) -> Checks:
-    found = find_family(Variety(3, 3), f"veronese-{kind}-2")
-    yield Check(f"d = 3, r = 2: all {found.count} minors vanish in Q[v, A]", vanishes_identically(found))
+    family = find_family(Variety(3, 3), f"veronese-{kind}-2")
+    yield Check(f"d = 3, r = 2: all {family.count} minors vanish in Q[v, A]", vanishes_identically(family))
     error = 0.0
     for d, r in work.choose(((4, 2), (4, 3)), ((4, 2), (4, 3), (5, 3))):
         other = find_family(Variety(d, d), f"veronese-{kind}-{r}")
@@ -97,7 +97,7 @@ def _veronese_family(kind: str, work: Work) -> Checks:
         label = f"d = {d}, r = {r}: {min(other.count, 2000)} of {other.count} minors of degree {other.degree} vanish"
         yield Check(f"{label} at a random point mod 2⁶¹ − 1", zero)
     field = GF(WORD_PRIME)
-    off = found.evaluate(Points.of_cross(field.random((6, 3), np.random.default_rng(work.seed)), field))
+    off = family.evaluate(Points.of_cross(field.random((6, 3), np.random.default_rng(work.seed)), field))
     yield Check("they do not vanish at a random point off the variety", not field.is_zero(off), "support")
     return {"error_bound": error}
 
@@ -151,14 +151,14 @@ def formal_minors(r: int, targets: int, kind: str) -> list[dict[tuple[int, int],
             for b, c in combinations(exponents(r, 1), 2)
             for (g, l), (h, m) in combinations(columns, 2)
         ]
-    found = []
+    expanded = []
     for w, x, y, z in minors:
         terms: dict[tuple[int, int], int] = {}
         for sign, left, right in ((1, w, x), (-1, y, z)):
             i, j = sorted((place_of[left], place_of[right]))
             terms[i, j] = terms.get((i, j), 0) + sign
-        found.append({key: value for key, value in terms.items() if value})
-    return [terms for terms in found if terms]
+        expanded.append({key: value for key, value in terms.items() if value})
+    return [terms for terms in expanded if terms]
 
 
 @finds("quadrics in formal Veronese coordinates over Q")

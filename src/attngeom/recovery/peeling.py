@@ -49,12 +49,12 @@ class Peeler(Probe):
 
     def run(self) -> VirtualWeights | Failure:
         for layer in range(self.layers):
-            found = self._first_layer() if layer == 0 else self._next_layer(layer)
-            if isinstance(found, Failure) and 0 < layer == self.layers - 1:
-                found = found if (last := self._last_layer()) is None else last
-            if isinstance(found, Failure):
-                return found
-            self.known.append(found)
+            result = self._first_layer() if layer == 0 else self._next_layer(layer)
+            if isinstance(result, Failure) and 0 < layer == self.layers - 1:
+                result = result if (last := self._last_layer()) is None else last
+            if isinstance(result, Failure):
+                return result
+            self.known.append(result)
         return VirtualWeights(tuple(self.known), self._values(), self.domain, self.architecture.rule)
 
     def _odd_linear(self, values: Array, nodes: Array) -> Array:
@@ -68,11 +68,11 @@ class Peeler(Probe):
 
     def _solve(self, rows: Array) -> Array | None:
         """The d×d matrix annihilated by the equations, or None if it is not unique."""
-        found = null_vector(rows, self.domain)
-        self.separation = min(self.separation, found.separation)
-        if found.separation < LEAST_SEPARATION:
+        solution = null_vector(rows, self.domain)
+        self.separation = min(self.separation, solution.separation)
+        if solution.separation < LEAST_SEPARATION:
             return None
-        return found.vector.reshape(self.d, self.d)
+        return solution.vector.reshape(self.d, self.d)
 
     def _equations(self, y: Array, xs: Array, values: Array) -> Array:
         """Equations for M: the vector (yᵀ M x_i)_i is parallel to the given values."""
@@ -140,9 +140,9 @@ class Peeler(Probe):
         jobs: list[tuple[Array, Array, Array]] = []
         wanted = OVERSAMPLING * (self.d + 4)
         for _ in range(4 * wanted):
-            found = self._invert_around(nodes)
-            if found is not None:
-                jobs.append(found)
+            inverse = self._invert_around(nodes)
+            if inverse is not None:
+                jobs.append(inverse)
             if len(jobs) == wanted:
                 break
         if len(jobs) < self.d + 2:
@@ -160,10 +160,10 @@ class Peeler(Probe):
         xs, inputs = [], []
         for _ in range(3 * self.d):
             x = self._direction()
-            found = self._undo(x, y, nodes)
-            if found is not None:
+            inverse = self._undo(x, y, nodes)
+            if inverse is not None:
                 xs.append(x)
-                inputs += found
+                inputs += inverse
             if len(xs) == self.d:
                 break
         return (y, np.array(xs), np.concatenate(inputs)) if len(xs) >= 2 else None

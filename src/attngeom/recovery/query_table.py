@@ -68,9 +68,9 @@ class _TableBox(BlackBox):
 
     def __init__(self, table: QueryTable) -> None:
         super().__init__(self._next, RR)
-        answered = [(found, found.outputs) for found in table.rounds if found.outputs is not None]
-        self.steps = {found.step: (found, outputs) for found, outputs in answered if found.step is not None}
-        unnamed = [(found.inputs, outputs) for found, outputs in answered if found.step is None]
+        answered = [(plan, plan.outputs) for plan in table.rounds if plan.outputs is not None]
+        self.steps = {plan.step: (plan, outputs) for plan, outputs in answered if plan.step is not None}
+        unnamed = [(plan.inputs, outputs) for plan, outputs in answered if plan.step is None]
         shape = (0, table.architecture.widths[0], table.architecture.tokens)
         self.inputs = np.concatenate([np.zeros(shape), *(inputs for inputs, _ in unnamed)])
         self.outputs = [row for _, outputs in unnamed for row in outputs]
@@ -79,16 +79,16 @@ class _TableBox(BlackBox):
     def planned(self, step: str) -> QueryPlan | None:
         if step not in self.steps:
             return None
-        found = self.steps[step][0]
-        return QueryPlan(found.inputs, found.sources)
+        plan = self.steps[step][0]
+        return QueryPlan(plan.inputs, plan.sources)
 
     def ask(self, step: str, plan: QueryPlan) -> tuple[QueryPlan, Array]:
         if step in self.steps:
-            found, outputs = self.steps[step]
-            if not found.sources and len(found.inputs) != len(plan.inputs):
-                raise FormatError(f"{len(found.inputs)} inputs given for {step}; {len(plan.inputs)} are required")
+            asked, outputs = self.steps[step]
+            if not asked.sources and len(asked.inputs) != len(plan.inputs):
+                raise FormatError(f"{len(asked.inputs)} inputs given for {step}; {len(plan.inputs)} are required")
             self.queries += len(outputs)
-            return QueryPlan(found.inputs, found.sources), outputs
+            return QueryPlan(asked.inputs, asked.sources), outputs
         if not self._has_next(plan.inputs):
             raise _AnswersNeeded(Round(plan.inputs, None, step, plan.sources))
         outputs = self(plan.inputs)
@@ -116,10 +116,10 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
         raise InputError(f"not identifiable from values: {obstacle.reason}")
     table = QueryTable(architecture, seed, ())
     if architecture.num_layers > 1 or not architecture.rule.is_polynomial:
-        found = continue_queries(table)
-        if isinstance(found, Recovery):
+        result = continue_queries(table)
+        if isinstance(result, Recovery):
             raise InputError("a network that needs no queries was given")
-        return found
+        return result
     asked: list[Array] = []
 
     def record(X: Array) -> Array:
@@ -136,7 +136,7 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
 
 def continue_queries(table: QueryTable, tolerance: float = RECOVERED_ERROR) -> Recovery | QueryTable:
     """The recovery, if the answers suffice, or the table with one more round of queries."""
-    if missing := sum(found.outputs is None for found in table.rounds):
+    if missing := sum(plan.outputs is None for plan in table.rounds):
         raise InputError(f"{missing} rounds without outputs given; fill in the outputs of every round first")
     try:
         return recover(_TableBox(table), table.architecture, table.seed, tolerance)
@@ -148,12 +148,12 @@ def write_table(table: QueryTable, path: str | Path) -> None:
     """Write a table as JSON; numbers are written with all their digits."""
     rounds = [
         {
-            "step": found.step,
-            "inputs": (found.inputs + 0.0).tolist(),
-            "plan": {name: array.tolist() for name, array in found.sources.items()},
-            "outputs": None if found.outputs is None else found.outputs.tolist(),
+            "step": plan.step,
+            "inputs": (plan.inputs + 0.0).tolist(),
+            "plan": {name: array.tolist() for name, array in plan.sources.items()},
+            "outputs": None if plan.outputs is None else plan.outputs.tolist(),
         }
-        for found in table.rounds
+        for plan in table.rounds
     ]
     header = {"format": "attngeom/queries", "version": VERSION, "architecture": table.architecture.to_json()}
     write_atomic(path, to_json({**header, "seed": table.seed, "rounds": rounds}) + "\n")
@@ -166,7 +166,7 @@ def table_from_json(record: Any, name: str) -> QueryTable:
     seed, rounds = record.get("seed"), record.get("rounds")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0 or not isinstance(rounds, list):
         raise FormatError(f"{name}: seed or rounds are missing; write tables with recover --plan")
-    found = []
+    plans = []
     t = architecture.tokens
     for index, entry in enumerate(rounds):
         if not isinstance(entry, dict) or not isinstance(entry.get("inputs"), list):
@@ -181,5 +181,5 @@ def table_from_json(record: Any, name: str) -> QueryTable:
         step, plan = entry.get("step"), entry.get("plan", {})
         if not isinstance(step, str | None) or not isinstance(plan, dict):
             raise FormatError(f"{name}: step or plan of round {index} cannot be read; write tables with recover --plan")
-        found.append(Round(inputs, outputs, step, {key: RR.convert(values) for key, values in plan.items()}))
-    return QueryTable(architecture, seed, tuple(found))
+        plans.append(Round(inputs, outputs, step, {key: RR.convert(values) for key, values in plan.items()}))
+    return QueryTable(architecture, seed, tuple(plans))

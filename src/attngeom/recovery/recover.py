@@ -56,14 +56,14 @@ def recover(
     if obstacle is not None:
         return Recovery.stopped(obstacle, seed=seed, domain=box.domain)
     d, d_out = architecture.widths
-    found = interpolate(box, d, d_out, architecture.tokens, box.domain, seed, tolerance=tolerance)
-    result = recover_layer(found.coefficients, architecture, seed, tolerance)
-    error = found.misfit if found.misfit is not None else result.error_estimate
+    interpolation = interpolate(box, d, d_out, architecture.tokens, box.domain, seed, tolerance=tolerance)
+    result = recover_layer(interpolation.coefficients, architecture, seed, tolerance)
+    error = interpolation.misfit if interpolation.misfit is not None else result.error_estimate
     if result.error_estimate is not None and error is not None:
         error = max(error, result.error_estimate)
     # That the values are those of a layer is not proven, exact as they may be.
     standing: Standing = "estimate" if result.weights else "undecided"
-    return replace(result, standing=standing, error_estimate=error, queries=found.queries)
+    return replace(result, standing=standing, error_estimate=error, queries=interpolation.queries)
 
 
 def recover_layer(
@@ -109,7 +109,7 @@ def recover_layer(
         return Recovery.stopped(Failure(stage="attention width", reason=reason), **known)
     points = split.points or (LayerMatrices.zero(d, d_out, split.domain),)
     virtual = (VirtualWeights((point.A,), point.V, point.domain, architecture.rule) for point in points)
-    weights = tuple(_scale(lift_virtual(found, architecture), exponent) for found in virtual)
+    weights = tuple(_scale(lift_virtual(virtual_point, architecture), exponent) for virtual_point in virtual)
     reason = "two points of the fiber" if len(weights) == 2 else "one point of the fiber"
     if split.status == "zero":
         reason = "the zero function: its fiber is the union of {A = 0} and {V = 0}, of which one point is given"

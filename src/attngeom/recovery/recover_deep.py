@@ -55,17 +55,17 @@ def _attempts(box: BlackBox, architecture: Architecture, seed: int) -> Iterator[
         peeler = Peeler(box, architecture, RR, rng, PEELING_CONDITIONS[attempt % len(PEELING_CONDITIONS)], name)
         with np.errstate(all="ignore"):
             try:
-                found = peeler.run()
+                result = peeler.run()
             except FormatError:
                 raise
             except (SingularError, ValueError):
                 yield layer_failure(0, "the linear systems are singular in double precision")
                 continue
-        if not isinstance(found, Failure):
-            yield _fit(found, box, architecture, rng, name)._replace(separation=peeler.separation)
+        if not isinstance(result, Failure):
+            yield _fit(result, box, architecture, rng, name)._replace(separation=peeler.separation)
             continue
-        yield found
-        if found.is_hypothesis and attempt >= 2:
+        yield result
+        if result.is_hypothesis and attempt >= 2:
             return
 
 
@@ -103,25 +103,25 @@ def recover_precise(box: BlackBox, architecture: Architecture, seed: int, tolera
             asked = _as_balls(box, domain) if exact else box
             peeler = Peeler(asked, architecture, domain, rng, PEELING_CONDITIONS[place])
             try:
-                found = peeler.run()
+                result = peeler.run()
             except SingularError:
                 failure = layer_failure(0, "the linear systems are singular at this precision")
                 continue
-            if isinstance(found, Failure):
-                failure = found
+            if isinstance(result, Failure):
+                failure = result
                 continue
             failure = None
             known |= {"precision": precision, "separation": peeler.separation}
             if exact:
-                rational = _rationalise(found, box, architecture, precision, rng)
+                rational = _rationalise(result, box, architecture, precision, rng)
                 if rational is not None:
                     reason = f"rational weights, equal outputs at {EXACT_CHECKS} random inputs ({precision} bits used)"
                     return Recovery.found(rational, reason, 0.0, queries=box.queries, **known)
                 continue
-            error = held_out_error(found, asked, architecture.tokens, rng)
+            error = held_out_error(result, asked, architecture.tokens, rng)
             if error < min(tolerance, 1e-12):
                 # The weights that are returned are floats, so they are fitted and checked as floats.
-                rounded = VirtualWeights(tuple(map(to_float, found.M)), to_float(found.L), RR, architecture.rule)
+                rounded = VirtualWeights(tuple(map(to_float, result.M)), to_float(result.L), RR, architecture.rule)
                 error, weights, *_ = _fit(rounded, _as_floats(asked, domain), architecture, rng)
                 if error <= tolerance:
                     reason = f"held-out outputs agree to {digits.error(error)}, {precision} bits were used"

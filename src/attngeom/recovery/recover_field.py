@@ -116,7 +116,7 @@ class _Field(Probe):
         p = self.field.p
         resultants = [int(nmod_poly(a, p).resultant(nmod_poly(b, p))) for a, b in zip(f, g)]
         in_s = self.field.matmul(self.inverse_powers(bezout), self.field.convert(np.array(resultants)[:, None]))
-        found = []
+        pairs = []
         for s in self.roots(nmod_poly(in_s[:, 0].tolist(), p)):
             points = self.plane(base, np.array([[s, r] for r in range(degree + 1)]))
             f, g = self.field.matmul(self.conditions(points), self.inverse_powers(degree).T).tolist()
@@ -125,8 +125,8 @@ class _Field(Probe):
                 before = self.propagate(self.embed(x[None], y[None]), self.known[:-1])
                 after = self.propagate(before, self.known[-1:])
                 if before[0, :, self.places[0]].any() and after[0, :, self.places[1]].any():
-                    found.append((x, y))
-        return found
+                    pairs.append((x, y))
+        return pairs
 
     def plane(self, base: Array, grid: Array) -> Array:
         """The pairs base_0 + s base_1 + r base_2 for each (s, r): shape (N, 2, d)."""
@@ -174,12 +174,12 @@ class _Field(Probe):
         if len(known) == self.architecture.num_layers - 1:
             return self.finish()
         reason = f"the values do not determine M_{len(known) + 1}"
-        found: Weights | Failure = undetermined(len(known), reason)
+        result: Weights | Failure = undetermined(len(known), reason)
         for M in self.next_matrix():
-            found = self.search([*known, M])
-            if isinstance(found, Weights):
+            result = self.search([*known, M])
+            if isinstance(result, Weights):
                 break
-        return found
+        return result
 
 
 def _foreign(stage: str, reason: str) -> Failure:
@@ -198,10 +198,10 @@ def recover_field(box: BlackBox, architecture: Architecture, seed: int = 0) -> R
 
     if layers > FIELD_LAYERS or (layers > 2 and architecture.widths[0] < 3):
         reason = "over GF(p) two layers are recovered, and three to five if d ≥ 3; use a box over Q"
-        found: Weights | Failure = Failure(stage="architecture", reason=reason)
+        result: Weights | Failure = Failure(stage="architecture", reason=reason)
     else:
-        found = _Field(box, architecture, field, seed).search([])
-    if isinstance(found, Failure):
-        return Recovery.stopped(found, queries=box.queries, seed=seed, domain=field)
+        result = _Field(box, architecture, field, seed).search([])
+    if isinstance(result, Failure):
+        return Recovery.stopped(result, queries=box.queries, seed=seed, domain=field)
     reason = f"equal outputs at {EXACT_CHECKS} random inputs over GF({field.p})"
-    return Recovery.found(found, reason, 0.0, standing="probabilistic", queries=box.queries, seed=seed)
+    return Recovery.found(result, reason, 0.0, standing="probabilistic", queries=box.queries, seed=seed)

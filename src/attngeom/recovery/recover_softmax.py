@@ -47,10 +47,10 @@ def _attempt(box: BlackBox, architecture: Architecture, seed: int, attempt: int)
     """The weights of one run; held-out inputs are random, of many sizes, with all tokens different."""
     name = f"attempt {attempt + 1}, "
     search = _SoftmaxSearch(box, architecture, np.random.default_rng([seed, attempt]), name)
-    found = search.run()
-    if isinstance(found, Failure):
-        return found
-    weights = lift_virtual(found, architecture)
+    result = search.run()
+    if isinstance(result, Failure):
+        return result
+    weights = lift_virtual(result, architecture)
     rng = np.random.default_rng([seed, attempt, 1])
     X = on_grid(rng.standard_normal((HELD_OUT, architecture.widths[0], architecture.tokens)))
     X *= search.unit * np.geomspace(0.3, 4.0, HELD_OUT)[:, None, None]
@@ -225,5 +225,5 @@ class _SoftmaxSearch:
             units = 1 / np.where(moved > 0, moved, 1.0)
             return J * units, units
 
-        found = np.concatenate([M.ravel() for M in self.M[start:]])
-        self.M = at(fit(found, lambda x: self._error(data, at(x))[0], derivative, steps=POLISH_STEPS))
+        start_vector = np.concatenate([M.ravel() for M in self.M[start:]])
+        self.M = at(fit(start_vector, lambda x: self._error(data, at(x))[0], derivative, steps=POLISH_STEPS))

@@ -67,8 +67,8 @@ def _span(virtual: VirtualWeights, layer: int, width: int, domain: Domain) -> tu
 def _factors(W: Array, width: int, name: str, domain: Domain) -> tuple[Array, Array]:
     """S and T of at most ``width`` rows with Sᵀ T = W."""
     if domain.rounds:
-        found = balanced_factors(W, width)
-        return found.S, found.T
+        factors = balanced_factors(W, width)
+        return factors.S, factors.T
     gauge = row_gauge(W, domain)
     if len(gauge.pivots) > width:
         raise InputError(f"{name} of rank {len(gauge.pivots)} given; at most {width} fits")

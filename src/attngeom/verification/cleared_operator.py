@@ -66,15 +66,15 @@ class ClearedOperator:
 
     def _read_free(self, value: Any) -> dict[str, tuple[Array, Array]]:
         """Rows and columns of the free entries of each tensor: its corner block from a column on, less a first few."""
-        blocks, found = corners(self.architecture, self.support), {}
+        blocks, free = corners(self.architecture, self.support), {}
         pairs = read_list(value, len(blocks), "pairs of numbers, what is free in each tensor,")
         for (name, (rows, columns)), pair in zip(blocks.items(), pairs):
             first, skipped = read_list(pair, 2, "numbers for a tensor")
             start = read_integer(first, 0, columns, "free")
             places = np.indices((rows, columns - start)).reshape(2, -1)
             skip = read_integer(skipped, 0, places.shape[1], "free")
-            found[name] = (places[0, skip:], places[1, skip:] + start)
-        return found
+            free[name] = (places[0, skip:], places[1, skip:] + start)
+        return free
 
     def _draw(self, seed: int) -> JetPoint:
         """Weights, inputs and formal attention from seeds."""
@@ -105,12 +105,12 @@ class ClearedOperator:
     def _features(self) -> Array:
         """What the last linear map is applied to, (N·t, r)."""
         d_in, _, _, value_width = self.support[-1]
-        found = []
+        features = []
         for at in self._runs(np.zeros((0, self.size))):
             jets = at.mixed if self.architecture.is_factored else [at.state @ P for P in at.attention]
             parts = [jet.parts[0, 0, :, : d_in if value_width is None else value_width] for jet in jets]
-            found.append(np.swapaxes(np.concatenate(parts, axis=1), 1, 2))
-        return np.concatenate(found).reshape(self.samples * self.tokens, -1)
+            features.append(np.swapaxes(np.concatenate(parts, axis=1), 1, 2))
+        return np.concatenate(features).reshape(self.samples * self.tokens, -1)
 
     def push(self, vectors: Array) -> Array:
         """The derivative of all outputs along vectors (q, n): shape (q, N·t, d_l)."""

@@ -139,9 +139,9 @@ def _count_monomials(terms: AtomTable) -> int | None:
             known.append((low, high, seen))
     total = 0
     for _, m in terms.values[terms.program.output]:
-        found = degrees(m)
-        if found is None:
+        count = degrees(m)
+        if count is None:
             return None
-        low, high, seen = found
+        low, high, seen = count
         total += sum(comb(len(seen) + d - 1, d) if seen else int(d == 0) for d in range(low, high + 1))
     return total

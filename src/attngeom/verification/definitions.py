@@ -55,10 +55,12 @@ def _slice(data: Data, accessor: Accessor) -> tuple[Callable[[int, int, int], An
 
 def _multisets(value: Any, size: int, bound: int, count: int) -> list[list[int]]:
     """So many different multisets of ``size`` indices, in increasing order."""
-    found = [read_indices(x, size, bound, strict=False) for x in read_list(value, count, f"multisets of size {size}")]
-    if any(x >= y for x, y in pairwise(found)):
+    multisets = [
+        read_indices(x, size, bound, strict=False) for x in read_list(value, count, f"multisets of size {size}")
+    ]
+    if any(x >= y for x, y in pairwise(multisets)):
         raise FormatError("multisets in increasing order are required")
-    return found
+    return multisets
 
 
 def _keys(data: Data, *names: str) -> None:
@@ -173,16 +175,16 @@ def _square(data: Data, number: int) -> list[tuple[list[int], list[int]]]:
     square = data["square"]
     if type(square) is not list or any(type(x) is not list or len(x) != 2 for x in square):
         raise FormatError("products of two 2-subsets are required")
-    found = [(read_indices(b, 2, number), read_indices(c, 2, number)) for b, c in square]
-    if any(b > c for b, c in found):
+    pairs = [(read_indices(b, 2, number), read_indices(c, 2, number)) for b, c in square]
+    if any(b > c for b, c in pairs):
         raise FormatError("the 2-subsets must be in increasing order")
-    if len(found) == 1 and set(found[0][0]) & set(found[0][1]):
-        return found
-    w, x, y, z = (sorted({k for b, c in found for k in (*b, *c)}) + [0] * 4)[:4]
+    if len(pairs) == 1 and set(pairs[0][0]) & set(pairs[0][1]):
+        return pairs
+    w, x, y, z = (sorted({k for b, c in pairs for k in (*b, *c)}) + [0] * 4)[:4]
     sums = [[([w, x], [y, z]), ([w, y], [x, z])], [([w, y], [x, z]), ([w, z], [x, y])]]
-    if found not in sums:
+    if pairs not in sums:
         raise FormatError("the products of 2-subsets are no coefficient of a resultant")
-    return found
+    return pairs
 
 
 def sylvester_resultant(data: Data, accessor: Accessor) -> Any:

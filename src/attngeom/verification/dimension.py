@@ -63,8 +63,8 @@ class DimensionClaim:
         has_transcript = isinstance(parts["lower"], Mapping) and "method" in parts["lower"]
         if not has_transcript:
             afford(value, RECHECKED_DIMENSION, "rows and columns of a minor")
-        found, method = upper_bound(architecture, parts["upper"])
-        require(found == value, f"the upper bound is {found}, not {value}")
+        bound, method = upper_bound(architecture, parts["upper"])
+        require(bound == value, f"the upper bound is {bound}, not {value}")
         upper = Proof("certified", f"{method} give at most {value}")
         if has_transcript:
             # It takes its point from this module.
@@ -96,10 +96,10 @@ def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
 
 def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
     """A list of so many different indices below a bound."""
-    found = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
-    if len(set(found)) != count:
+    places = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
+    if len(set(places)) != count:
         raise FormatError(f"{name} must hold different indices")
-    return found
+    return places
 
 
 def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[list[int], JetPoint]:

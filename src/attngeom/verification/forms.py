@@ -83,11 +83,11 @@ def _characteristic(B: Matrix) -> list[Any]:
         polynomial = fmpq_mat(size, size, entries).charpoly()
         return [polynomial[k] for k in reversed(range(size + 1))]
     field = B[0][0].field
-    matrix, found, M = field.convert(B), [field.one], field.zeros((size, size))
+    matrix, coefficients, M = field.convert(B), [field.one], field.zeros((size, size))
     for k in range(1, size + 1):
-        M = field.matmul(matrix, M + found[-1] * field.eye(size))
-        found.append(np.trace(M) * fmpq(-1, k))
-    return found
+        M = field.matmul(matrix, M + coefficients[-1] * field.eye(size))
+        coefficients.append(np.trace(M) * fmpq(-1, k))
+    return coefficients
 
 
 def _changes(signs: list[int]) -> int:

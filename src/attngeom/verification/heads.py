@@ -82,8 +82,8 @@ class HeadsClaim:
             return self._check_minor(witness["minor"])
         if set(witness) == {"commutant"}:
             return self._check_commutant(witness["commutant"])
-        found = show(sorted(map(str, witness)))
-        raise FormatError(f"witness with {found} found; violated, minor or commutant is required")
+        given = show(sorted(map(str, witness)))
+        raise FormatError(f"witness with {given} found; violated, minor or commutant is required")
 
     def _check_heads(self, heads: Any) -> Proof:
         """Expand every head over its field, add up, compare all coefficients; check the ranks.
@@ -225,11 +225,11 @@ def _coefficients(part: Array, d: int) -> Coefficients:
 def _read_pairs(value: Any, n: int, m: int) -> list[Pair]:
     if type(value) is not list or not 1 <= len(value) <= n * n + m * m:
         raise FormatError("a list of pairs (X, Y) is required")
-    found = []
+    pairs = []
     for pair in value:
         pair = read_object(pair, ("X", "Y"), "pair")
-        found.append((read_array(pair["X"], (n, n), QQ, "X"), read_array(pair["Y"], (m, m), QQ, "Y")))
-    return found
+        pairs.append((read_array(pair["X"], (n, n), QQ, "X"), read_array(pair["Y"], (m, m), QQ, "Y")))
+    return pairs
 
 
 def _commutes(X: Array, Y: Array, C: Array) -> bool:

@@ -79,8 +79,8 @@ class JetPoint:
     def gradients(self, samples: Sequence[int]) -> Array:
         """The gradients of ⟨C, φ(X)⟩ for these samples in the chosen weights, one row each."""
         size = len(self.columns)
-        found = [self._differentiate(chunk, None)[0] for chunk in self.chunks(samples, size)]
-        return np.concatenate([np.zeros((0, size), dtype=self.field.dtype), *found])
+        gradients = [self._differentiate(chunk, None)[0] for chunk in self.chunks(samples, size)]
+        return np.concatenate([np.zeros((0, size), dtype=self.field.dtype), *gradients])
 
     def hessian_product(self, sample: int, direction: Array) -> Array:
         """The Hessian of ⟨C, φ(X)⟩ for one sample, times a direction in all weights."""

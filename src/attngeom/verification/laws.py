@@ -55,8 +55,8 @@ class LawsClaim:
         afford(architecture.num_parameters, LAW_PARAMETERS, "parameters")
         weights, jets, gradients, brackets = _read_point(architecture, witness)
         moments, p = _symmetric_directions(weights), jets.field.p
-        found = rank_mod_p(moments, p)
-        require(found == self.count, f"{found} moments are independent mod {p}, not {self.count}")
+        independent = rank_mod_p(moments, p)
+        require(independent == self.count, f"{independent} moments are independent mod {p}, not {self.count}")
         rank = architecture.num_parameters - self.count
         size = len(gradients) + len(brackets)
         require(size == rank, f"{size} fields given; {rank} independent ones leave room for {self.count} laws")
@@ -103,11 +103,11 @@ def _read_point(architecture: Architecture, witness: Any) -> tuple[Weights, JetP
 
 def _symmetric_directions(weights: Weights) -> Array:
     """ξw for symmetric generators ξ: the differentials of the moments, which the symmetries make constant."""
-    p, heads, found = weights.domain.characteristic, tensors_of(weights), []
+    p, heads, directions = weights.domain.characteristic, tensors_of(weights), []
     for rule in list_rules(weights.architecture):
         block = rule.fields(heads, p)
-        found += [(block[i, j] + block[j, i]) % p for i in range(rule.size) for j in range(i + 1)]
-    return np.array(found)
+        directions += [(block[i, j] + block[j, i]) % p for i in range(rule.size) for j in range(i + 1)]
+    return np.array(directions)
 
 
 def _fields(jets: JetPoint, gradients: list[int], brackets: Pairs) -> Array:

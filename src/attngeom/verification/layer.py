@@ -80,14 +80,14 @@ def read_coefficients(record: Any) -> Coefficients:
     read_object(record, ("format", "version", "d", "d_out", "t", "terms"), "coefficients")
     sizes = [read_integer(record[key], 1, 10**18, key) for key in ("d", "d_out", "t")]
     afford(count_entries(*sizes), CLAIMED_COEFFICIENTS, "coefficients in memory")
-    found = coefficients_from_json(record, "claim")
-    if found.domain != QQ:
+    coefficients = coefficients_from_json(record, "claim")
+    if coefficients.domain != QQ:
         raise FormatError("float coefficients found; certificates are about exact ones")
     terms = record["terms"]
     values = terms.values if isinstance(terms, Terms) else (term["value"] for term in terms)
     if any((x if isinstance(x, fmpq) else read_rational(x)) == 0 for x in values):
         raise FormatError("a coefficient 0 found; only nonzero terms are listed")
-    return found
+    return coefficients
 
 
 def check_violated(coefficients: Coefficients, attention: int | None, violated: Any) -> Proof:

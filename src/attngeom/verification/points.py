@@ -76,8 +76,8 @@ class NamedPlace(Place):
 
     def inputs(self, architecture: Architecture, samples: int, tokens: int, field: PrimeField) -> tuple[Array, Array]:
         def draw(label: str, width: int) -> Array:
-            found = [residues(self.name, f"{label}{r}", (width, tokens), field.p).T for r in range(samples)]
-            return np.array(found, dtype=np.int64).reshape(samples, tokens, width)
+            drawn = [residues(self.name, f"{label}{r}", (width, tokens), field.p).T for r in range(samples)]
+            return np.array(drawn, dtype=np.int64).reshape(samples, tokens, width)
 
         return draw("X", architecture.widths[0]), draw("C", architecture.widths[-1])
 
@@ -156,14 +156,14 @@ def symmetric_layers(architecture: Architecture, support: Support | None) -> lis
 
     Without a support all attention is free, as is right for identities.
     """
-    found: list[bool] = []
+    symmetric: list[bool] = []
     if support is None:
         return [False] * architecture.num_layers
     for reached, sizes in zip(reached_widths(architecture), support):
         if reached == 1 and sizes[0] != 1:
             raise FormatError("a layer whose inputs span one dimension has a larger support")
-        found.append(sizes[0] == 1)
-    return found
+        symmetric.append(sizes[0] == 1)
+    return symmetric
 
 
 def formal_weights(architecture: Architecture, E: Array, is_symmetric: bool, field: PrimeField) -> Array | None:

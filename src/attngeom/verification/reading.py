@@ -96,18 +96,18 @@ def read_index(value: Any, bound: int) -> int:
 
 def read_indices(value: Any, length: int, bound: int, strict: bool = True) -> list[int]:
     """A list of indices in increasing order, strictly unless repetitions are allowed."""
-    found = [read_index(x, bound) for x in read_list(value, length, "indices")]
-    if any(x > y or (strict and x == y) for x, y in pairwise(found)):
-        raise FormatError(f"indices {show(found)} found; increasing order is required")
-    return found
+    indices = [read_index(x, bound) for x in read_list(value, length, "indices")]
+    if any(x > y or (strict and x == y) for x, y in pairwise(indices)):
+        raise FormatError(f"indices {show(indices)} found; increasing order is required")
+    return indices
 
 
 def read_integers(value: Any, rows: int, columns: int) -> list[list[int]]:
     """A matrix of integers with at most 19 digits."""
-    found = read_matrix(value, rows, columns, "integers")
-    if any(type(x) is not int or abs(x) >= 10**19 for row in found for x in row):
+    integers = read_matrix(value, rows, columns, "integers")
+    if any(type(x) is not int or abs(x) >= 10**19 for row in integers for x in row):
         raise FormatError(f"a {rows}×{columns} matrix of integers is required")
-    return found
+    return integers
 
 
 def read_rational(value: Any) -> fmpq:
@@ -117,9 +117,9 @@ def read_rational(value: Any) -> fmpq:
     -3/7
     """
     if type(value) is str:
-        found = as_fmpq(value)
-        if str(found) == value:
-            return found
+        rational = as_fmpq(value)
+        if str(rational) == value:
+            return rational
     raise FormatError(f"{show(value)} found; a rational string in lowest terms is required")
 
 

@@ -74,10 +74,10 @@ class Certificate:
         if not all(isinstance(part, dict) for part in (claim, witness, provenance)):
             raise FormatError(f"{name}: claim, witness and provenance must be JSON objects")
         rest = {key: value for key, value in provenance.items() if key != "sha256"}
-        found = cls(claim, witness, rest, record["version"])
-        if provenance.get("sha256") != found.digest:
+        certificate = cls(claim, witness, rest, record["version"])
+        if provenance.get("sha256") != certificate.digest:
             raise FormatError(f"{name}: the digest does not match the content; the file was altered or damaged")
-        return found
+        return certificate
 
     def check_version(self) -> None:
         """Version 2 says every field of an architecture, and names points; only a transcript has a NumPy seed."""

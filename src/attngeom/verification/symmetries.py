@@ -48,13 +48,13 @@ class Rule:
         for place, tensor in _tensors(heads):
             starts[place] = stop
             stop += tensor.size
-        found = np.zeros((self.size, self.size, stop), dtype=np.int64)
+        fields = np.zeros((self.size, self.size, stop), dtype=np.int64)
         values = dict(_tensors(heads))
 
         def put(i: int, j: int, place: tuple[int, int, int], rows: Any, columns: Any, change: Array) -> None:
             size = values[place].shape[1]
             cells = starts[place] + np.arange(values[place].size).reshape(-1, size)[rows, columns]
-            found[i, j, cells] = (found[i, j, cells] + change) % p
+            fields[i, j, cells] = (fields[i, j, cells] + change) % p
 
         every = slice(None)
         for i, j in product(range(self.size), repeat=2):
@@ -67,7 +67,7 @@ class Rule:
             for place in self.right:
                 # Column j of W E_ij is column i of W.
                 put(i, j, place, every, j, -values[place][:, i])
-        return found
+        return fields
 
 
 @dataclass(frozen=True)
@@ -95,22 +95,22 @@ def list_rules(architecture: Architecture) -> list[Rule]:
     >>> [rule.name for rule in list_rules(Architecture((2, 2, 2), 1, kind="softmax"))]
     ['T1', 'T1', 'T4']
     """
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for l, layer in enumerate(architecture.layers):
         for h in range(layer.heads):
-            found.append(Rule("T1", layer.attention, left=((l, h, 1),), dual=((l, h, 0),)))
+            rules.append(Rule("T1", layer.attention, left=((l, h, 1),), dual=((l, h, 0),)))
             if architecture.kind == "lightning":
-                found.append(ScaleRule("T2", 1, left=((l, h, 0),), dual=((l, h, 2),)))
+                rules.append(ScaleRule("T2", 1, left=((l, h, 0),), dual=((l, h, 2),)))
             if layer.value_width is not None:
-                found.append(Rule("T3", layer.value_width, left=((l, h, 2),), right=((l, h, 3),)))
+                rules.append(Rule("T3", layer.value_width, left=((l, h, 2),), right=((l, h, 3),)))
     if architecture.residual:
-        return found
+        return rules
     for l, width in enumerate(architecture.widths[1:-1]):
         last = 2 if architecture.layers[l].value_width is None else 3
         outer = tuple((l, h, last) for h in range(architecture.heads))
         inner = tuple((l + 1, h, place) for h in range(architecture.heads) for place in (0, 1, 2))
-        found.append(Rule("T4", width, left=outer, right=inner))
-    return found
+        rules.append(Rule("T4", width, left=outer, right=inner))
+    return rules
 
 
 def count_fields(architecture: Architecture) -> int:

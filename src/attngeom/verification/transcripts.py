@@ -97,9 +97,9 @@ def read_residues(value: Any, shape: tuple[int, ...], field: BalancedField, name
     each = width * prod(shape[1:])
     if not data or len(data) % each:
         raise FormatError(f"{name}: a multiple of {each} bytes is required, {len(data)} found")
-    found = np.frombuffer(data, dtype=np.uint8 if width == 1 else "<u4")
-    if found.max() >= field.p:
+    residues = np.frombuffer(data, dtype=np.uint8 if width == 1 else "<u4")
+    if residues.max() >= field.p:
         raise FormatError(f"{name}: residues below {field.p} are required")
-    balanced = found.astype(field.dtype)
+    balanced = residues.astype(field.dtype)
     balanced[balanced > field.p // 2] -= field.p
     return balanced.reshape(shape)

@@ -112,10 +112,10 @@ def _hidden_from_one(architecture: Architecture, i: int, d: int, d_out: int) -> 
     if H * v != d_out:
         return 0
     common = max(0, v - (d - v))
-    found = H * (H - 1) // 2 * (common * (common - 1) // 2)
+    hidden = H * (H - 1) // 2 * (common * (common - 1) // 2)
     if architecture.rule.is_polynomial and v == d and d * (d + 1) >= 2 * H:
-        found += H * (H * (H + 1) // 2) - H * (H + 1) * (H + 2) // 6
-    return found
+        hidden += H * (H * (H + 1) // 2) - H * (H + 1) * (H + 2) // 6
+    return hidden
 
 
 def _hidden_from_causal_pairs(architecture: Architecture, i: int, d: int, d_out: int, least: int) -> int:
@@ -128,14 +128,14 @@ def _hidden_from_causal_pairs(architecture: Architecture, i: int, d: int, d_out:
     layer = architecture.layer(i)
     H, v = layer.heads, min(layer.value_width or 0, d, d_out)
     rest = d_out - least
-    found = rest * (rest - 1) // 2
+    hidden = rest * (rest - 1) // 2
     if H * v == d_out:
         rows = H * (v * least)
         common = max(0, 2 * v - d)
         between = H * (H - 1) // 2 * (v**2 - common * (common - 1) // 2)
         within = H * (v * (v + 1) // 2)
-        found = max(found, d_out**2 - (rows + between + within - least * (least + 1) // 2))
-    return found
+        hidden = max(hidden, d_out**2 - (rows + between + within - least * (least + 1) // 2))
+    return hidden
 
 
 @cache

@@ -71,10 +71,10 @@ class ClearedJacobian:
         self.passes = whole.passes(points.X, points.attention)
         features = token_features(self.passes)
         features = features.reshape(-1, features.shape[-1])
-        found = Elimination(features.copy(), p, keep_upper=False).run()
-        held, is_invertible = hold_last_map(whole), found.rank == features.shape[1]
+        elimination = Elimination(features.copy(), p, keep_upper=False).run()
+        held, is_invertible = hold_last_map(whole), elimination.rank == features.shape[1]
         self.network = held if is_invertible and held.num_columns else whole
-        self.pivots = np.sort(found.order[: found.rank]) if self.network is not whole else np.arange(0)
+        self.pivots = np.sort(elimination.order[: elimination.rank]) if self.network is not whole else np.arange(0)
         self.others = np.setdiff1d(np.arange(len(features)), self.pivots)
         self.cleared = len(self.pivots) * architecture.widths[-1]
         if self.cleared:

@@ -106,8 +106,8 @@ def estimate_dimension(architecture: Architecture, upper: int, seed: int = 0, tr
     """
     best, p = 0, WORD_PRIME
     for trial in range(trials):
-        found = minor_lower_bound(architecture, upper + SPARE_JACOBIAN_ROWS, seed + 1000 * (trial + 1), p)
-        best = max(best, found.value)
+        bound = minor_lower_bound(architecture, upper + SPARE_JACOBIAN_ROWS, seed + 1000 * (trial + 1), p)
+        best = max(best, bound.value)
     single = min(1.0, upper * entry_degree(architecture) / p)
     probability = single**trials
     return Estimate(

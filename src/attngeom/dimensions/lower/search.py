@@ -35,23 +35,23 @@ def find_lower_bound(
     if method == "balls":
         return balls_lower_bound(architecture, target + SPARE_JACOBIAN_ROWS, seed)
     chosen = choose_method(architecture, target) if method == "auto" else method
-    found: list[LowerBound] = []
+    bounds: list[LowerBound] = []
     for attempt, prime in enumerate(PRIMES.get(chosen, (BLAS_PRIME, WORD_PRIME, BLAS_PRIME))):
         tokens = sample_tokens(architecture, 3 + 3 * attempt)
         if chosen == "krylov":
-            found.append(krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers))
+            bounds.append(krylov_lower_bound(architecture, seed + attempt, prime, 2 * attempt, progress, workers))
         elif chosen == "schur":
-            found.append(schur_lower_bound(architecture, target, tokens, seed + attempt, prime))
+            bounds.append(schur_lower_bound(architecture, target, tokens, seed + attempt, prime))
         else:
-            found.append(minor_lower_bound(architecture, target + SPARE_JACOBIAN_ROWS, seed + attempt, prime, tokens))
-        rank = found[-1].value
+            bounds.append(minor_lower_bound(architecture, target + SPARE_JACOBIAN_ROWS, seed + attempt, prime, tokens))
+        rank = bounds[-1].value
         if rank > target:
             raise ArithmeticError(
                 f"rank {rank} exceeds the proven upper bound {target} for {architecture}; please report this"
             )
         if rank == target:
             break
-    best = max(found, key=lambda bound: bound.value)
+    best = max(bounds, key=lambda bound: bound.value)
     if method == "auto" and chosen == "schur" and best.value == 0 < target:
         # The features of the last map satisfy a linear relation, so that nothing can be cleared.
         return find_lower_bound(architecture, target, choose_whole(architecture, target), seed, progress, workers)

@@ -179,14 +179,14 @@ class CommutingSlices(HeadFamily):
 def commutant_matrix(T: Array, domain: Domain) -> Array:
     """The rows of X T_s − T_s Y for the unit matrices X and all but the last unit matrix Y: (…, n² + k² − 1, D n k)."""
     D, n, k = T.shape[-3:]
-    found = domain.zeros((*T.shape[:-3], n * n + k * k, D, n, k))
+    matrix = domain.zeros((*T.shape[:-3], n * n + k * k, D, n, k))
     for i in range(n):
         for j in range(n):
-            found[..., i * n + j, :, i, :] = T[..., :, j, :]
+            matrix[..., i * n + j, :, i, :] = T[..., :, j, :]
     for m in range(k):
         for l in range(k):
-            found[..., n * n + m * k + l, :, :, l] = domain.reduce(-T[..., :, :, m])
-    return found[..., :-1, :, :, :].reshape(*T.shape[:-3], n * n + k * k - 1, D * n * k)
+            matrix[..., n * n + m * k + l, :, :, l] = domain.reduce(-T[..., :, :, m])
+    return matrix[..., :-1, :, :, :].reshape(*T.shape[:-3], n * n + k * k - 1, D * n * k)
 
 
 def adjugate(matrix: Array, domain: Domain) -> Array:
@@ -194,13 +194,13 @@ def adjugate(matrix: Array, domain: Domain) -> Array:
     n = matrix.shape[-1]
     if n == 1:
         return np.broadcast_to(domain.convert([[1]]), matrix.shape)
-    found = domain.zeros(matrix.shape)
+    cofactors = domain.zeros(matrix.shape)
     for i in range(n):
         for j in range(n):
             rows, columns = ([x for x in range(n) if x != drop] for drop in (i, j))
             minor = domain.det(matrix[..., rows, :][..., columns])
-            found[..., j, i] = minor if (i + j) % 2 == 0 else domain.reduce(-minor)
-    return found
+            cofactors[..., j, i] = minor if (i + j) % 2 == 0 else domain.reduce(-minor)
+    return cofactors
 
 
 def standard_polynomial(factors: Array, between: Array, domain: Domain) -> Array:

@@ -81,20 +81,20 @@ def candidates(d: int, rank: int, degree: int) -> list[Weight]:
     >>> len(candidates(4, 4, 8)), candidates(4, 4, 9)
     (40, [])
     """
-    found: set[Weight] = set()
+    weights: set[Weight] = set()
     n = degree - 2
     for l in _layers(d, rank):
         if l > n or degree > last_degree(d, rank, l):
             continue
         hook, small_hook = (2 * n - l, *(1,) * l), (n - l + 1, *(1,) * (l - 1))
         for left, right in SECOND_EXTERIOR_POWER:
-            found |= {
+            weights |= {
                 (lam, mu)
                 for lam in _product(hook, left)
                 for mu in _product(small_hook, right)
                 if len(lam) <= d and len(mu) <= rank and multiplicity(lam, mu)
             }
-    return sorted(found, reverse=True)
+    return sorted(weights, reverse=True)
 
 
 def all_candidates(d: int, rank: int) -> dict[int, list[Weight]]:
@@ -178,16 +178,16 @@ def complete_variety(variety: Variety) -> CompletenessResult:
     >>> found.degree, found.linear_relations
     (4, 8)
     """
-    found = complete(variety.d, variety.a, variety.num_targets)
+    result = complete(variety.d, variety.a, variety.num_targets)
     if variety.tokens is None:
-        return found
+        return result
     cross = variety.num_pairs * variety.num_targets
     return replace(
-        found,
+        result,
         theorem="docs/theorems/completeness.md, Theorem 7",
         reason="linear relations and these modules are all minimal generators, in all degrees",
         linear_relations=variety.num_coordinates - int(variety.residual) - cross,
-        dimension=found.dimension + int(variety.residual),
+        dimension=result.dimension + int(variety.residual),
     )
 
 
@@ -249,7 +249,7 @@ def check_complete(
         except OverBudget:
             is_finished = False
     keeper.save()
-    found = CompletenessCheck(
+    check = CompletenessCheck(
         bound=generator_bound(d, a, targets),
         checked=tuple((degree, len(listed[degree])) for degree, left in waiting.items() if not left),
         computed=len(results),
@@ -258,9 +258,9 @@ def check_complete(
         prime=keeper.prime,
         seconds=_cpu_seconds() - start,
     )
-    if found.is_proven and found.new:
-        raise ArithmeticError(f"new generators {found.new}; Theorem 6 of docs/theorems/completeness.md excludes them")
-    return replace(complete(d, a, targets), check=found, seed=keeper.seed)
+    if check.is_proven and check.new:
+        raise ArithmeticError(f"new generators {check.new}; Theorem 6 of docs/theorems/completeness.md excludes them")
+    return replace(complete(d, a, targets), check=check, seed=keeper.seed)
 
 
 def _results(modules: list[Module], run: Run, limits: Limits, workers: int) -> Iterator[WeightResult]:
@@ -272,10 +272,10 @@ def _results(modules: list[Module], run: Run, limits: Limits, workers: int) -> I
     if workers > 1:
         share = limits if limits.megabytes is None else replace(limits, megabytes=limits.megabytes / workers)
         compute = partial(_compute_apart, share, d, targets, run.prime, run.seed)
-        found: Iterable[WeightResult] = run_apart(compute, left, workers)
+        results: Iterable[WeightResult] = run_apart(compute, left, workers)
     else:
-        found = map(partial(_compute, HighestWeightEngine(d, targets, run.prime, run.seed)), left)
-    for result in found:
+        results = map(partial(_compute, HighestWeightEngine(d, targets, run.prime, run.seed)), left)
+    for result in results:
         run.keep(result)
         yield result
 

@@ -63,7 +63,7 @@ class Coordinates:
         self.all, self.names = self._list()
 
     def _list(self) -> tuple[tuple[Coordinate, ...], tuple[str, ...]]:
-        variety, found, names = self.variety, [], []
+        variety, listed, names = self.variety, [], []
         last = len(self.groups) - 1
         context = last - 1 if variety.tokens is None else last
         cross: list[Label] = [(S, (m,)) for S in pairs(variety.d) for m in range(variety.num_targets)]
@@ -71,12 +71,12 @@ class Coordinates:
             row: Label = () if variety.d_out == 1 else ((r,),)
             owners = (*range(len(row)), *([last] if len(tag) == 1 else [context, last]))
             for label in [(R,) for R in triples(variety.d)] if len(tag) == 1 else cross:
-                found.append(Coordinate((*row, *label), owners, tag))
+                listed.append(Coordinate((*row, *label), owners, tag))
                 names.append(coordinate_name(variety, r, tag or (0, 1), [i for part in label for i in part]))
         if variety.residual:
-            found.append(Coordinate((), ()))
+            listed.append(Coordinate((), ()))
             names.append("u")
-        return tuple(found), tuple(names)
+        return tuple(listed), tuple(names)
 
     @cached_property
     def blocks(self) -> list[tuple[int, tuple[int, ...]]]:
@@ -95,14 +95,14 @@ class Coordinates:
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
         """The torus weight of each coordinate."""
-        found = []
+        weights = []
         for c in self.all:
             counts = [[0] * size for size in self.groups]
             for part, owner in zip(c.label, c.owners):
                 for i in part:
                     counts[owner][i] += 1
-            found.append(tuple(tuple(count) for count in counts))
-        return tuple(found)
+            weights.append(tuple(tuple(count) for count in counts))
+        return tuple(weights)
 
     @cached_property
     def position(self) -> dict[Coordinate, int]:
@@ -117,11 +117,11 @@ class Coordinates:
         blocks: dict[tuple[Any, ...], list[int]] = {}
         for i, c in enumerate(self.all):
             blocks.setdefault((c.tag, c.owners, *map(len, c.label)), []).append(i)
-        found = []
+        alike = []
         for (_, owners, *_), block in blocks.items():
             parts = zip(*(self.all[i].label for i in block))
-            found.append((np.array(block), owners, [np.array(part) for part in parts]))
-        return found
+            alike.append((np.array(block), owners, [np.array(part) for part in parts]))
+        return alike
 
     def _encode(self, parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
         """One integer for each coordinate, from its sorted indices along the last axis."""

@@ -106,15 +106,15 @@ class Run:
 
     def degrees(self) -> tuple[DegreeSummary, ...]:
         """Run what is left, within the limits, and sum up the degrees that are complete; see ``stopped``."""
-        found = []
+        summaries = []
         with self.limits.hold():
             try:
                 for degree in range(1, self.max_degree + 1):
-                    found.append(self._degree(degree))
+                    summaries.append(self._degree(degree))
             except OverBudget as reason:
-                self.stopped = f"degree {len(found) + 1}: {reason}"
+                self.stopped = f"degree {len(summaries) + 1}: {reason}"
         self.save()
-        return tuple(found)
+        return tuple(summaries)
 
     def _degree(self, degree: int) -> DegreeSummary:
         before = time.process_time()

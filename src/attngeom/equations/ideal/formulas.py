@@ -89,12 +89,12 @@ def generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Partition,
     [(2, (3, 1), (1, 1)), (3, (2, 2, 2), (3,))]
     """
     rank = effective_rank(d, a, targets)
-    found: list[tuple[int, Partition, Partition]] = [(3, (2, 2, 2), (3,))]
+    shapes: list[tuple[int, Partition, Partition]] = [(3, (2, 2, 2), (3,))]
     if rank >= 2:
-        found += [(3, (3, 3), (1, 1, 1)), (4, (4, 4), (2, 2)), (4, (3, 3, 1, 1), (2, 2))]
+        shapes += [(3, (3, 3), (1, 1, 1)), (4, (4, 4), (2, 2)), (4, (3, 3, 1, 1), (2, 2))]
     if rank < min(d, targets):
-        found.append((rank + 1, (rank + 2, *(1,) * rank), (1,) * (rank + 1)))
-    return sorted(s for s in found if len(s[1]) <= d and len(s[2]) <= targets)
+        shapes.append((rank + 1, (rank + 2, *(1,) * rank), (1,) * (rank + 1)))
+    return sorted(s for s in shapes if len(s[1]) <= d and len(s[2]) <= targets)
 
 
 def generator_modules(d: int, a: int, targets: int) -> dict[int, tuple[GeneratorModule, ...]]:

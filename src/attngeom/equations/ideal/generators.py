@@ -101,14 +101,14 @@ def highest_weight_vectors(
     basis = lift_nullspace(equations)
     if basis is None:
         raise ArithmeticError(f"no rational highest weight vectors of weight {weight} in degree {degree} were found")
-    found = []
+    vectors = []
     for row in _independent_modulo(engine, degree, weight, basis, expected):
         integers = _primitive(row)
         terms = {tuple(f): c for f, c in zip(space.factors.tolist(), integers) if c}
         raised = stacked @ np.array(integers, dtype=object) if len(stacked) else np.zeros(0)
         is_verified = not np.any(raised) and vanishes_on(variety, terms)
-        found.append(HighestWeightVector(variety, degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
-    return found
+        vectors.append(HighestWeightVector(variety, degree, shapes, tuple(terms), tuple(terms.values()), is_verified))
+    return vectors
 
 
 def vanishes_on(variety: Variety, terms: Mapping[tuple[int, ...], int]) -> bool:
@@ -155,12 +155,12 @@ def generator_vectors(variety: Variety, degrees: Iterable[DegreeSummary], seed: 
     >>> [v.shapes for v in generator_vectors(variety, Run(variety, 3).degrees())]
     [((2, 2, 2), (3,)), ((3, 3), (1, 1, 1))]
     """
-    found = []
+    vectors = []
     for degree in degrees:
         for module in degree.modules:
             check()
-            found += highest_weight_vectors(variety, degree.degree, module.shapes, module.multiplicity, seed)
-    return found
+            vectors += highest_weight_vectors(variety, degree.degree, module.shapes, module.multiplicity, seed)
+    return vectors
 
 
 def prove_dimensions(
@@ -180,9 +180,9 @@ def prove_dimensions(
     degrees = []
     is_proven = True
     for degree in summaries:
-        found = [v for v in vectors if v.degree == degree.degree]
+        own = [v for v in vectors if v.degree == degree.degree]
         wanted = sum(module.multiplicity for module in degree.modules)
-        is_proven = is_proven and len(found) == wanted and all(v.is_verified for v in found)
+        is_proven = is_proven and len(own) == wanted and all(v.is_verified for v in own)
         if is_proven:
             is_first = degree.ideal_dimension == degree.minimal_generators or not degree.modules
             generated = degree.is_generation_proven or is_first

@@ -93,12 +93,12 @@ class HighestWeightEngine:
 
     def _raised_values(self, mu: Partition, tableaux: Array, count: int, chunk: int = 512) -> Array:
         """E(tableau) at random points: one equation for each point. The first points are the same for all weights."""
-        found = [self._first_points.evaluate(mu, tableaux)[1][:count]]
+        values = [self._first_points.evaluate(mu, tableaux)[1][:count]]
         for start in range(FIRST_WEIGHT_POINTS, count, chunk):
             points, moved = self._random_points(min(chunk, count - start), len(mu))
             table = MinorTable(self.basis, points, moved, self.prime, needed_minors(self.basis, mu, tableaux))
-            found.append(table.evaluate(mu, tableaux)[1])
-        return np.concatenate(found)
+            values.append(table.evaluate(mu, tableaux)[1])
+        return np.concatenate(values)
 
     def _random_points(self, count: int, targets: int) -> tuple[Array, Array]:
         """Random points and their images under the sum of the raising operators."""

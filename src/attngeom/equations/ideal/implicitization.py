@@ -79,12 +79,12 @@ def implicitize(
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
     if complete:
         sizes = (variety.d, variety.a, variety.num_targets)
-        found = (
+        summaries = (
             check_complete(*sizes, seed=seed, limits=limits, progress=progress, run=run, workers=workers)
             if check
             else complete_variety(variety)
         )
-        summary = replace(summary, completeness=found)
+        summary = replace(summary, completeness=summaries)
     standing, why = _conclude(summary)
     return replace(summary, standing=standing, reason=why)
 
@@ -111,12 +111,12 @@ def _with_generators(summary: IdealSummary, families: bool, vectors: bool, prove
     compares = families and has_theory(summary.variety)
     if not (compares or vectors or prove):
         return summary
-    found = generator_vectors(summary.variety, summary.degrees, seed=summary.seed or 0)
-    summary = replace(summary, vectors=tuple(found))
+    generators = generator_vectors(summary.variety, summary.degrees, seed=summary.seed or 0)
+    summary = replace(summary, vectors=tuple(generators))
     if compares:
-        summary = replace(summary, degrees=with_families(summary.variety, summary.degrees, found))
+        summary = replace(summary, degrees=with_families(summary.variety, summary.degrees, generators))
     if vectors or prove:
-        summary = replace(summary, degrees=prove_dimensions(summary.degrees, found))
+        summary = replace(summary, degrees=prove_dimensions(summary.degrees, generators))
     return summary
 
 

@@ -243,7 +243,7 @@ def with_families(
     >>> with_families(variety, degrees, generator_vectors(variety, degrees))[-1].from_families
     20
     """
-    found = []
+    summaries = []
     for degree in degrees:
         check()
         own = [v for v in vectors if v.degree == degree.degree]
@@ -251,5 +251,5 @@ def with_families(
         shapes = {vector.shapes for vector in left}
         missing = sum(m.dimension for m in degree.modules if m.shapes in shapes)
         texts = tuple((vector.shapes, vector.to_text()) for vector in left)
-        found.append(replace(degree, from_families=degree.minimal_generators - missing, unexplained=texts))
-    return tuple(found)
+        summaries.append(replace(degree, from_families=degree.minimal_generators - missing, unexplained=texts))
+    return tuple(summaries)

@@ -84,12 +84,12 @@ class MonomialTable:
         [(0, ((1, 1), (1,))), (1, ((2, 0), (1,)))]
         """
         rests = np.array([x for part in weight for x in part]) - self._shifts
-        found = []
+        quotients = []
         for coordinate in np.flatnonzero((rests >= 0).all(axis=1)).tolist():
             entries = rests[coordinate].tolist()
             rest = tuple(tuple(entries[end - size : end]) for size, end in zip(self.variety.groups, self._ends))
-            found.append((coordinate, rest))
-        return found
+            quotients.append((coordinate, rest))
+        return quotients
 
     def encode(self, factors: Array) -> Array:
         """The codes of monomials given as rows of sorted coordinate indices."""
@@ -101,8 +101,8 @@ class MonomialTable:
         totals = {(0,) * len(self.variety.groups)}
         for _ in range(degree):
             totals = {tuple(x + y for x, y in zip(a, b)) for a, b in product(totals, sizes)}
-        found = [w for total in totals for w in dominant_weights(total, self.variety.groups)]
-        return tuple(w for w in sorted(found, reverse=True) if len(self.space(degree, w)))
+        dominant = [w for total in totals for w in dominant_weights(total, self.variety.groups)]
+        return tuple(w for w in sorted(dominant, reverse=True) if len(self.space(degree, w)))
 
     def relabelings(self, weights: Sequence[Weight]) -> Array:
         """Maps of coordinates, one in each row, that carry the dominant weights of the orbits to the given weights."""
@@ -143,17 +143,17 @@ class MonomialTable:
         if degree == 0:
             count = int(not any(map(any, weight)))
             return MonomialSpace(np.zeros((count, 0), dtype=np.int64), np.zeros(count, dtype=np.int64))
-        found: list[Array] = []
+        codes: list[Array] = []
         quotients = self.quotients(weight)
         self._relabel_all([rest for _, rest in quotients])
         for coordinate, rest in quotients:
             largest = len(self.space(degree - 1, self.relabel(rest)[0]))
-            check(size=2 * 8 * degree * (largest + sum(len(part) for part in found)))
+            check(size=2 * 8 * degree * (largest + sum(len(part) for part in codes)))
             factors = self.factors_of(degree - 1, rest)
             if degree > 1:
                 factors = factors[factors[:, -1] <= coordinate]
-            found.append(np.concatenate([factors, np.full((len(factors), 1), coordinate)], axis=1))
-        factors = np.concatenate(found) if found else np.zeros((0, degree), dtype=np.int64)
+            codes.append(np.concatenate([factors, np.full((len(factors), 1), coordinate)], axis=1))
+        factors = np.concatenate(codes) if codes else np.zeros((0, degree), dtype=np.int64)
         keys = self.encode(factors)
         order = np.argsort(keys)
         return MonomialSpace(factors[order], keys[order])

@@ -94,8 +94,8 @@ def simple_steps(groups: tuple[int, ...]) -> list[tuple[int, int]]:
 def raising_operators(table: MonomialTable, degree: int, weight: Weight) -> list[sparse.csr_matrix]:
     """The simple raising operators s+1 → s of all groups on one weight space."""
     steps = [(group, s) for group, s in simple_steps(table.variety.groups) if weight[group][s + 1]]
-    found = (operator(table, degree, weight, group, s + 1, s) for group, s in steps)
-    return [E for E in found if E.shape[1]]
+    operators = (operator(table, degree, weight, group, s + 1, s) for group, s in steps)
+    return [E for E in operators if E.shape[1]]
 
 
 def root_matrix(d: int, old: int, new: int) -> Array:

@@ -45,14 +45,14 @@ def plethysm(shape: Partition, d: int) -> dict[Partition, int]:
         return plethysm(shape, n)
     check()
     dimensions = _character(shape, d, 0).to_dict()
-    found: dict[Partition, int] = {}
+    multiplicities: dict[Partition, int] = {}
     # The largest weight that is left is a highest weight; its module is taken away.
     for lam in partitions(2 * n, d):
-        explained = sum(count * kostka(larger, lam) for larger, count in found.items())
+        explained = sum(count * kostka(larger, lam) for larger, count in multiplicities.items())
         count = int(dimensions.get(pad(lam, d), 0)) - explained
         if count:
-            found[lam] = count
-    return found
+            multiplicities[lam] = count
+    return multiplicities
 
 
 @cache
@@ -65,7 +65,7 @@ def _hook_plethysm(shape: Partition) -> dict[Partition, int]:
     check()
     n = sum(shape)
     dimensions = _character(shape, ROWS, 1).to_dict()
-    found: dict[Partition, int] = {}
+    multiplicities: dict[Partition, int] = {}
     for k in range(n + 1):
         for nu in partitions(2 * n - k, ROWS):
             first = pad(nu, ROWS)
@@ -76,10 +76,10 @@ def _hook_plethysm(shape: Partition) -> dict[Partition, int]:
             for size in range(1, min(k, ROWS) + 1):
                 for rows in combinations(range(ROWS), size):
                     lam = tuple(x + (i in rows) for i, x in enumerate(first)) + (1,) * (k - size)
-                    count -= found.get(strip(lam), 0)
+                    count -= multiplicities.get(strip(lam), 0)
             if count:
-                found[nu + (1,) * k] = count
-    return found
+                multiplicities[nu + (1,) * k] = count
+    return multiplicities
 
 
 def _character(shape: Partition, d: int, odd: int) -> fmpz_mpoly:

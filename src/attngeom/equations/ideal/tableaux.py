@@ -110,15 +110,15 @@ class TableauBasis:
             if is_last:
                 self._tails[key] = pool.numbers[places, None]
                 return self._tails[key]
-            found = []
+            values = []
             for place in places.tolist():
                 column = tuple(pool.columns[place].tolist())
                 tails = self._complete(lengths[1:], column, rest - pool.weights[place], pools)
                 if len(tails):
-                    found.append(np.concatenate([np.full((len(tails), 1), pool.numbers[place]), tails], axis=1))
+                    values.append(np.concatenate([np.full((len(tails), 1), pool.numbers[place]), tails], axis=1))
             empty = np.zeros((0, len(lengths)), dtype=np.int64)
-            check(size=2 * sum(part.nbytes for part in found))
-            self._tails[key] = np.concatenate(found) if found else empty
+            check(size=2 * sum(part.nbytes for part in values))
+            self._tails[key] = np.concatenate(values) if values else empty
         return self._tails[key]
 
     def expand(self, shape: Partition, tableaux: Array, targets: int) -> tuple[Array, Array, Array]:

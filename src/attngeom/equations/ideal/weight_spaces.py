@@ -90,7 +90,7 @@ class WeightEngine:
         space = self.table.space(degree, weight)
         slot = np.full(len(space), -1)
         slot[kernel.free] = np.arange(len(kernel.free))
-        found = []
+        products = []
         for coordinate, rest in self.table.quotients(weight):
             top, _ = self.table.relabel(rest)
             lower = self.kernel(degree - 1, top)
@@ -99,8 +99,8 @@ class WeightEngine:
             keys = self.table.encode(self.table.times(degree - 1, rest, coordinate))
             columns = slot[np.searchsorted(space.keys, keys)]
             seen = columns >= 0
-            found.append((columns[seen], lower.basis[:, seen]))
-        return found
+            products.append((columns[seen], lower.basis[:, seen]))
+        return products
 
     def generated_dimension(self, degree: int, weight: Weight, predicted_generators: int = 0) -> int:
         """dim (R_1 · I_{n-1})[weight]; stops early at dim I_n[weight] minus what larger weights already explain.

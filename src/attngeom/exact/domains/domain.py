@@ -78,10 +78,10 @@ class Domain(ABC):
 
     def zeros(self, shape: tuple[int, ...]) -> Array:
         zero = self.convert(np.zeros(1, dtype=np.int64))
-        found = np.empty(shape, dtype=zero.dtype)
+        array = np.empty(shape, dtype=zero.dtype)
         # Numbers are not changed in place: one zero stands at all places, which large arrays need.
-        found.fill(zero[0])
-        return found
+        array.fill(zero[0])
+        return array
 
     def eye(self, n: int) -> Array:
         return self.convert(np.eye(n, dtype=np.int64))

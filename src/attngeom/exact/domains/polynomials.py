@@ -87,8 +87,8 @@ class PolynomialDomain(Domain):
         else:
             entries, shape = _flatten(data)
         plain = iter(self.base.convert([x for x in entries if not hasattr(x, "context")]).tolist())
-        found = [self._entry(x) if hasattr(x, "context") else self.ring.constant(next(plain)) for x in entries]
-        return self._fill(found, *shape)
+        polynomials = [self._entry(x) if hasattr(x, "context") else self.ring.constant(next(plain)) for x in entries]
+        return self._fill(polynomials, *shape)
 
     def constants(self, a: Array) -> Array:
         """The array over the base of an array of constants; DomainError if an entry is not constant."""

@@ -78,10 +78,10 @@ def pivot(rows: Sequence[Row], down: str, across: str, value: str) -> tuple[list
     return [f"{value} by {down} \\ {across}", *columns], body
 
 
-def points_of(found: Selected, x: str, y: str) -> list[tuple[float, float, str, str]]:
+def points_of(facts: Selected, x: str, y: str) -> list[tuple[float, float, str, str]]:
     """Facts with numbers in both columns, by evidence."""
     points = []
-    for fact, row in found:
+    for fact, row in facts:
         if all(isinstance(row.get(name), (int, float)) and not isinstance(row.get(name), bool) for name in (x, y)):
             words = f"{short_name(fact.task.architecture)}: {_answer(fact)}"
             points.append((float(row[x]), float(row[y]), fact.result.evidence[:60], words[:CELL_CHARACTERS]))
@@ -109,16 +109,16 @@ def _answer(fact: Fact) -> str:
 
 def opened(state: State) -> Fact | None:
     """The fact whose key is given."""
-    found = next((fact for fact in facts_of(state["file"]) if fact.task.key == state["fact"]), None)
-    if found is None and state["fact"]:
+    fact_opened = next((fact for fact in facts_of(state["file"]) if fact.task.key == state["fact"]), None)
+    if fact_opened is None and state["fact"]:
         raise InputError(f"fact {state['fact'][:40]!r} given; this store has no such key")
-    return found
+    return fact_opened
 
 
 def show(state: State) -> Facts:
     """A table of facts, a pivot, a plot, one fact."""
-    found = chosen(state)
-    rows = [row for _, row in found]
+    facts = chosen(state)
+    rows = [row for _, row in facts]
     columns = columns_of(rows)
     fact, first = opened(state), PAGE_ROWS * (state["page"] - 1)
     by, axes = (
@@ -129,7 +129,7 @@ def show(state: State) -> Facts:
         axes = ["num_parameters", "dimension"]
     page = [
         (each, short_name(each.task.architecture), plain(each.task.parameters)[:CELL_CHARACTERS], _answer(each))
-        for each, _ in found[first : first + PAGE_ROWS]
+        for each, _ in facts[first : first + PAGE_ROWS]
     ]
     return {
         "is_example": state["file"] is None,
@@ -137,9 +137,9 @@ def show(state: State) -> Facts:
         "held": {} if fact is None else held_by(fact),
         "pivot": pivot(rows, *by) if by else None,
         "axes": axes,
-        "points": points_of(found, *axes) if axes else [],
+        "points": points_of(facts, *axes) if axes else [],
         "page": page,
-        "total": len(found),
+        "total": len(facts),
         "first": first,
         "columns": columns,
         "STANDINGS": STANDINGS,

@@ -55,12 +55,12 @@ def weights_facts(weights: Weights, measure: str) -> Facts:
 
 def model_facts(folder: str, progress: Progress) -> Facts:
     """The heads, the redundancy, the remarks and the unread tensors of a transformer."""
-    found = inspect_model(open_model(folder), progress)
-    heads = facts_of_model(found.heads)
-    unread = [(name[:120], reason[:120]) for name, reason in list(found.unread.items())[:PAGE_HEADS]]
+    inspection = inspect_model(open_model(folder), progress)
+    heads = facts_of_model(inspection.heads)
+    unread = [(name[:120], reason[:120]) for name, reason in list(inspection.unread.items())[:PAGE_HEADS]]
     return {
         "maps": {MEASURES[measure]: map_of_heads(heads, measure) for measure in MEASURES if measure != "lambda"},
-        "cards": {"The model": found},
+        "cards": {"The model": inspection},
         "tables": [("What is not modelled", ("tensor", "why it is not read"), unread)],
     }
 
@@ -78,14 +78,14 @@ def head_differences(one: Weights, other: Weights, symmetry: Symmetry) -> list[l
 
 def comparison_facts(one: Weights, other: Weights) -> Facts:
     """The verdict, the symmetry that was found, and what each head misses after it."""
-    found = compare(one, other)
-    differences = [] if found.symmetry is None else head_differences(one, other, found.symmetry)
+    comparison = compare(one, other)
+    differences = [] if comparison.symmetry is None else head_differences(one, other, comparison.symmetry)
     return {
-        "compared": found,
-        "verdict": VERDICTS[found.same_function],
+        "compared": comparison,
+        "verdict": VERDICTS[comparison.same_function],
         "differences": [[(min(1.0, x * 1e6), digits.error(x, 0) if x else "0") for x in row] for row in differences],
         "unit": "relative",
-        "elements": [] if found.symmetry is None else _elements(found.symmetry),
+        "elements": [] if comparison.symmetry is None else _elements(comparison.symmetry),
     }
 
 
@@ -101,20 +101,20 @@ def _elements(symmetry: Symmetry) -> list[tuple[str, Any]]:
 
 def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     """The verdict on two models and what each layer misses."""
-    found = compare_models(open_model(one), open_model(other), progress=progress)
-    ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in found.layers if layer.heads]
-    wrong = [(layer.layer, *each) for layer in found.layers for each in (*layer.wrong, *layer.suspects)]
+    comparison = compare_models(open_model(one), open_model(other), progress=progress)
+    ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in comparison.layers if layer.heads]
+    wrong = [(layer.layer, *each) for layer in comparison.layers for each in (*layer.wrong, *layer.suspects)]
     tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
-    differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in found.config_differences.items()]
+    differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in comparison.config_differences.items()]
     return {
-        **({} if found.same_function else lineage_facts(one, other)),
-        "compared": found,
-        "verdict": VERDICTS[found.same_function],
+        **({} if comparison.same_function else lineage_facts(one, other)),
+        "compared": comparison,
+        "verdict": VERDICTS[comparison.same_function],
         "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:PAGE_HEADS]],
         "unit": "1: as large as rounding explains",
         "elements": [],
         "tables": [
-            ("Layers", LAYERS, [_layer_row(layer) for layer in found.layers[:PAGE_HEADS]]),
+            ("Layers", LAYERS, [_layer_row(layer) for layer in comparison.layers[:PAGE_HEADS]]),
             ("Tensors that rounding does not explain", TENSORS, tensors),
             ("Configurations that differ", ("key", "first", "second"), differing),
         ],

@@ -62,13 +62,13 @@ def answer_of(state: State) -> Dimension:
 def show(state: State) -> Facts:
     """The answer for an architecture, or the count of a published model."""
     if state["model"]:
-        found = redundancy(published(state["model"]))
+        counts = redundancy(published(state["model"]))
         return {
             "model": state["model"],
-            "found": found,
-            "parts": [("dimension", found.dimension, SET), ("hidden by symmetries", found.total, "")],
-            "hidden": [(words, found.part(part), "") for part, words in PARTS.items() if found.part(part)],
-            "terms": [(PARTS[term.part], f"{term.count:,}", math(term.group), term.lemma) for term in found.terms],
+            "found": counts,
+            "parts": [("dimension", counts.dimension, SET), ("hidden by symmetries", counts.total, "")],
+            "hidden": [(words, counts.part(part), "") for part, words in PARTS.items() if counts.part(part)],
+            "terms": [(PARTS[term.part], f"{term.count:,}", math(term.group), term.lemma) for term in counts.terms],
         }
     answer = answer_of(state)
     beyond = PAGE_DIMENSION if answer.upper.value > PAGE_DIMENSION else None

@@ -39,11 +39,11 @@ def variety_of(state: State) -> Variety:
 
 
 def _sizes(file: ShelfItem, a: int) -> Variety:
-    found = _read(file)
-    if found.t != 2 or found.d > PAGE_VARIETY:
-        size = f"d = {found.d}, t = {found.t}"
+    read = _read(file)
+    if read.t != 2 or read.d > PAGE_VARIETY:
+        size = f"d = {read.d}, t = {read.t}"
         raise InputError(f"{file.name[:60]}: {size}; two tokens of at most {PAGE_VARIETY} rows are shown here")
-    return Variety(found.d, min(a, found.d), 2, found.d_out)
+    return Variety(read.d, min(a, read.d), 2, read.d_out)
 
 
 def chosen(state: State) -> Family:
@@ -122,14 +122,14 @@ def ideal(state: State, progress: Progress) -> Facts:
         raise SizeError(
             f"d = {variety.d} given; the page computes up to d = {PAGE_IDEAL_WIDTH}: use attngeom implicitize"
         )
-    found = implicitize(
+    summary = implicitize(
         Variety(variety.d, variety.a),
         state["max_degree"],
         seed=state["seed"],
         budget=Limits(50.0, None),
         progress=lambda degree, done, total: progress(done, total),
     )
-    return {"computed": found}
+    return {"computed": summary}
 
 
 def command(state: State) -> str:

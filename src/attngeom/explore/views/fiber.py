@@ -156,8 +156,8 @@ def step(state: State) -> dict[str, str]:
 
 def show(state: State) -> Facts:
     """The outputs, which stay; the weights and the conserved quantities, which move."""
-    found = walk(state)
-    weights = found.here
+    walked = walk(state)
+    weights = walked.here
     layers = {}
     for index, heads in enumerate(weights.layers):
         for place, head in enumerate(heads):
@@ -168,9 +168,9 @@ def show(state: State) -> Facts:
         for factor in linear_factors(weights.architecture)
     ]
     return {
-        "walk": found,
+        "walk": walked,
         "is_exact": weights.architecture.rule.is_polynomial,
-        "maps": [("input X", found.X), ("φ(X) at the start", found.before), ("φ(X) here", found.after)],
+        "maps": [("input X", walked.X), ("φ(X) at the start", walked.before), ("φ(X) here", walked.after)],
         "layers": layers,
         "norm": sum(float(x) ** 2 for x in weights.vector()) ** 0.5,
         "moments": [(title, np.atleast_2d(moment)) for title, moment in moments],

@@ -164,12 +164,12 @@ def certificate(state: State) -> Download:
     """The certificate, rechecked before it is handed out."""
     if given(state).size > PAGE_LAYER_COEFFICIENTS:
         raise SizeError("too many coefficients for a certificate at once; use attngeom certify --out")
-    found = decide(state).certificate
-    if found is None:
+    record = decide(state).certificate
+    if record is None:
         raise InputError("no certificate for this verdict: exact coefficients and a verdict are required")
-    if not (verdict := verify(found.to_json())).valid:
+    if not (verdict := verify(record.to_json())).valid:
         raise ArithmeticError(f"the certificate that was made does not prove its claim: {verdict.reason}")
-    return json_file("certificate.json", found.to_json())
+    return json_file("certificate.json", record.to_json())
 
 
 def command(state: State) -> str:

@@ -41,13 +41,13 @@ SPECIAL = {
 
 def point_of(state: State) -> tuple[Fraction, Fraction, Fraction]:
     """The point of the slice, three rational numbers."""
-    found = {name: parse_numbers(state[name], name) for name in "xyw"}
-    for name, rows in found.items():
+    coordinates = {name: parse_numbers(state[name], name) for name in "xyw"}
+    for name, rows in coordinates.items():
         if [len(row) for row in rows] != [1]:
             raise InputError(f"{name}: {state[name][:40]!r} given; one number such as 1/2 is required")
         if abs(rows[0][0]) > PAGE_COORDINATE:
             raise SizeError(f"{name}: {state[name][:40]} given; at most {PAGE_COORDINATE} is shown here")
-    return found["x"][0][0], found["y"][0][0], found["w"][0][0]
+    return coordinates["x"][0][0], coordinates["y"][0][0], coordinates["w"][0][0]
 
 
 def decide(state: State) -> Certification:
@@ -99,9 +99,11 @@ def _weights(result: Certification) -> Iterator[tuple[object, ...]]:
         V, A = (math(digits.matrix(map(point.domain.format, line) for line in m)) for m in (point.V, point.A))
         if point.domain.written == "Q" and result.verdict == "realizable":
             stratum = layer_stratum(point.A, point.V, 2, 2, QQ)
-            found = learning_coefficient(weights_from_matrices(ARCHITECTURE, [point.A], [point.V], QQ))
-            value = "not proven" if found.value is None else f"{found.value} (m = {found.multiplicity})"
-            learned = f"{value}, {found.standing} {found.theorem}"
+            coefficient = learning_coefficient(weights_from_matrices(ARCHITECTURE, [point.A], [point.V], QQ))
+            value = (
+                "not proven" if coefficient.value is None else f"{coefficient.value} (m = {coefficient.multiplicity})"
+            )
+            learned = f"{value}, {coefficient.standing} {coefficient.theorem}"
             yield V, A, "ℚ", f"{stratum.name}, rank A = {stratum.rank_A.value}", learned
         else:
             yield V, A, point.domain.written, "irrational weights", "asked for rational weights only"

@@ -109,16 +109,16 @@ class Lineage(Result):
         }  # fmt: skip
 
     def rows(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {"verdict": self.reason}
+        rows: dict[str, Any] = {"verdict": self.reason}
         for parent in self.parents:
             if parent.similarity is None:
-                found[parent.path] = f"contents not compared: {parent.left_out}"
+                rows[parent.path] = f"contents not compared: {parent.left_out}"
                 continue
-            found[parent.path] = (
+            rows[parent.path] = (
                 f"similarity {parent.similarity:.3f} (heads {parent.heads:.3f}, units {parent.units:.3f})"
             )
         tests = [parent.test.sentence for parent in self.parents if parent.test is not None]
-        return {**found, **({"test": "; ".join(tests)} if tests else {}), "standing": self.standing, "seed": self.seed}
+        return {**rows, **({"test": "; ".join(tests)} if tests else {}), "standing": self.standing, "seed": self.seed}
 
     def text(self, *, every: bool = False) -> str:
         """One sentence, then parent by parent the layers, the five least alike first, and a map of layers."""
@@ -227,15 +227,15 @@ class _Aligned:
 def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, step: Progress) -> _Aligned:
     table = _map(near, far, change, crew, step)
     items = [(near, far, layer, table[layer], change) for layer in range(far.model.layers)]
-    found = each_layer(_best_layer, items, crew, step)
+    best = each_layer(_best_layer, items, crew, step)
     matches = tuple(
         LayerMatch(
             layer=layer, matches=match, similarity=likeness.similarity, heads=tuple(float(x) for x in likeness.heads),
             units=_median(likeness.units), found=_share(likeness.units),
         )
-        for layer, (match, likeness) in enumerate(found)
+        for layer, (match, likeness) in enumerate(best)
     )  # fmt: skip
-    heads, units = (np.concatenate([getattr(x, part) for _, x in found]) for part in ("heads", "units"))
+    heads, units = (np.concatenate([getattr(x, part) for _, x in best]) for part in ("heads", "units"))
     return _Aligned(change, table, matches, _median(heads), _median(units))
 
 

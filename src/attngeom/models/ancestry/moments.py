@@ -72,14 +72,14 @@ def _halves(forms: Forms) -> tuple[Array, Array]:
 
 def thirds(layers: Sequence[Moments]) -> list[Moments]:
     """The moments of the first, middle and last layers, summed."""
-    found = []
+    computed = []
     for part in range(3):
         own = [moments for i, moments in enumerate(layers) if 3 * i // len(layers) == part]
         if own:
             names = set.intersection(*(set(moments.named) for moments in own))
             sums = {name: np.sum([moments.named[name] for moments in own], axis=0) for name in sorted(names)}
-            found.append(Moments(sums, np.sum([moments.mean for moments in own], axis=0)))
-    return found
+            computed.append(Moments(sums, np.sum([moments.mean for moments in own], axis=0)))
+    return computed
 
 
 def most_alike(near: Sequence[Moments], far: Sequence[Moments]) -> tuple[int, int]:

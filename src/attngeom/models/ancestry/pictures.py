@@ -30,9 +30,9 @@ def describe(found: Lineage, *, every: bool) -> str:
     return "\n".join(lines)
 
 
-def _verdict(found: Lineage) -> str:
+def _verdict(lineage: Lineage) -> str:
     words = {True: "alike", False: "no more alike than independent models", None: "cannot be told"}
-    return words[found.verdict]
+    return words[lineage.verdict]
 
 
 def _parent_lines(parent: Parentage, every: bool) -> list[str]:

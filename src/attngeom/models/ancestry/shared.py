@@ -28,8 +28,8 @@ class SharedPart:
     heads: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"part": self.part, "layer": self.layer, "matches": self.matches}
-        return found | ({"heads": list(self.heads)} if self.heads else {}) | {"symmetry": self.symmetry}
+        record: dict[str, Any] = {"part": self.part, "layer": self.layer, "matches": self.matches}
+        return record | ({"heads": list(self.heads)} if self.heads else {}) | {"symmetry": self.symmetry}
 
 
 def shared_outside(child: Model, parent: Model) -> list[SharedPart]:
@@ -52,11 +52,11 @@ def shared_layer(child: Model, layer: int, parent: Model, match: int, change: Ch
     one, other = one_layer(parent, match), one_layer(child, layer)
     for turns in (None, change):
         words = BLOCK if turns is None else STREAM
-        found, _ = compare_layers(ModelView(one, flat=flat), ModelView(other, turns, flat=flat), 0, unit)
-        if found.same:
+        comparison, _ = compare_layers(ModelView(one, flat=flat), ModelView(other, turns, flat=flat), 0, unit)
+        if comparison.same:
             return SharedPart(part="layer", layer=layer, matches=match, symmetry=words)
         equal = tuple(
-            misfit.index for _, misfit in found.heads if misfit.index is not None and misfit.ratio <= TENSORS_AGREE
+            misfit.index for _, misfit in comparison.heads if misfit.index is not None and misfit.ratio <= TENSORS_AGREE
         )
         if equal and not heads:
             heads, symmetry = equal, words

@@ -37,7 +37,7 @@ def named_rows(view: ModelView, keep: Collection[int] | None = None) -> dict[str
     reader = view.reader()
     if reader is not None and len(reader.weight) == model.spec.vocabulary:
         tables["head"] = reader.weight
-    found: dict[str, dict[str, Array]] = {}
+    rows: dict[str, dict[str, Array]] = {}
     for stack in model.spec.stacks:
         own = {part: table for part, table in tables.items() if part.startswith(stack.name)}
         if stack.embeds_tokens:
@@ -46,8 +46,8 @@ def named_rows(view: ModelView, keep: Collection[int] | None = None) -> dict[str
             width = model.spec.width
             axes = model.places.written
             own |= {n: np.moveaxis(w, axes[n], -1).reshape(-1, width) for n, w in view.written().items()}
-        found[stack.name] = own
-    return found
+        rows[stack.name] = own
+    return rows
 
 
 def _others(table: Array, keep: Collection[int] | None) -> Array:

@@ -41,9 +41,9 @@ def read_vocabulary(folder: Path | None) -> Vocabulary | None:
             table = read_json(path)
         except AttnGeomError:
             continue
-        found = _from_tokenizer(table) if name == "tokenizer.json" else _from_table(table)
-        if found is not None:
-            return found
+        vocabulary = _from_tokenizer(table) if name == "tokenizer.json" else _from_table(table)
+        if vocabulary is not None:
+            return vocabulary
     return None
 
 
@@ -96,13 +96,13 @@ def parse_tokens(text: str) -> tuple[int, ...]:
     >>> parse_tokens("3, 10-12")
     (3, 10, 11, 12)
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         low, high = (0, -1) if match is None else (int(match[1]), int(match[2] or match[1]))
         if not low <= high < low + 10**6:
             raise InputError(f"unused tokens {part.strip()[:40]!r} given; ids and ranges are required, as in 3,100-131")
-        found += range(low, high + 1)
-    if len(set(found)) != len(found):
+        numbers += range(low, high + 1)
+    if len(set(numbers)) != len(numbers):
         raise InputError("unused tokens given twice; each id once is required")
-    return tuple(found)
+    return tuple(numbers)

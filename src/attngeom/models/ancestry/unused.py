@@ -129,11 +129,11 @@ def _names_in_child(rows: int, child_rows: int, tokens: Array | None) -> dict[in
 
 def _tables(view: ModelView) -> dict[str, Array]:
     """Rows of tokens in the embedding and in the head."""
-    found = {"embedding": view.tables()["embedding"][1]}
+    tables = {"embedding": view.tables()["embedding"][1]}
     head = view.reader()
     if head is not None and len(head.weight) == view.model.spec.vocabulary:
-        found["head"] = head.weight
-    return found
+        tables["head"] = head.weight
+    return tables
 
 
 def _centred(rows: Array) -> Array:

@@ -15,8 +15,8 @@ from attngeom.models.specification import Experts, Norm, TransformerBlock
 def norm_specs(block: TransformerBlock) -> dict[str, Norm]:
     """The norms that a block has, by the keys of `LayerWeights.norms`."""
     places = {"attention": block.attention_norms, "cross": block.cross_norms, "mlp": block.mlp_norms}
-    found = {f"{part}.{place}": getattr(norms, place) for part, norms in places.items() for place in _PLACES}
-    return {name: norm for name, norm in found.items() if norm is not None}
+    specs = {f"{part}.{place}": getattr(norms, place) for part, norms in places.items() for place in _PLACES}
+    return {name: norm for name, norm in specs.items() if norm is not None}
 
 
 _PLACES = ("input", "output", "stream")

@@ -206,10 +206,10 @@ class LinearFactor(GroupFactor):
 
         T Tᵀ = S Sᵀ is diagonal and decreasing; the products SᵀT, on which the function depends, stay as they are.
         """
-        found = balance(*self.stacks(tensors))
+        balanced = balance(*self.stacks(tensors))
         moved = {}
-        for slots, stack in ((self.carried(tensors), found.T), (self.dual(tensors), found.S)):
+        for slots, stack in ((self.carried(tensors), balanced.T), (self.dual(tensors), balanced.S)):
             widths = np.cumsum([x.see(tensors[x.place]).shape[1] for x in slots])[:-1]
             for slot, part in zip(slots, np.split(stack, widths, axis=1)):
                 moved[slot.place] = slot.restore(np.ascontiguousarray(part), tensors[slot.place])
-        return found, moved
+        return balanced, moved

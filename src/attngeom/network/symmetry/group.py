@@ -66,17 +66,17 @@ def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
     ['query-key', 'query-key', 'between', 'head-order', 'head-order']
     """
     kind = architecture.mechanism
-    found: list[GroupFactor] = []
+    listed: list[GroupFactor] = []
     for index, layer in enumerate(architecture.layers):
         for head in range(layer.heads):
-            found += [SORTS[name].of(index, head, layer) for name in kind.symmetries()]
+            listed += [SORTS[name].of(index, head, layer) for name in kind.symmetries()]
             if layer.value_width is not None and kind.has_linear_values:
-                found.append(ValueOutput.of(index, head, layer))
+                listed.append(ValueOutput.of(index, head, layer))
     if not architecture.residual and (kind.has_linear_values or architecture.is_factored):
-        found += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
+        listed += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
     if kind.orders_heads:
-        found += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
-    return tuple(found)
+        listed += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
+    return tuple(listed)
 
 
 def linear_factors(architecture: Architecture) -> tuple[LinearFactor, ...]:
