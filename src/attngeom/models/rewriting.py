@@ -194,7 +194,7 @@ def canonicalize(model: Model, gauge: Gauge = DEFAULT, scope: str = "layer") -> 
     return Canonical(model.headed, gauge, rotation=canonical_turns(model.headed))
 
 
-class Stream(IntEnum):
+class OuterStream(IntEnum):
     """Streams of random numbers for what stands outside the layers, whose streams have their own numbers below."""
 
     MEMORY = 2**20
@@ -237,7 +237,7 @@ class Teleported(Rewrite):
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
         # In a turned stream the final norm of the encoder is plain already.
-        scale = self._scale(Stream.MEMORY, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
+        scale = self._scale(OuterStream.MEMORY, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
         if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
@@ -250,11 +250,11 @@ class Teleported(Rewrite):
         if self.rotation is not None:
             return {**tensors, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
-        memory, scale = view.memory(), self._scale(Stream.MEMORY, spec.stacks[0].final_norm)
+        memory, scale = view.memory(), self._scale(OuterStream.MEMORY, spec.stacks[0].final_norm)
         if memory is not None and scale is not None:
             moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
             tensors |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
-        scale = self._scale(Stream.FINAL_NORM, spec.stack.final_norm)
+        scale = self._scale(OuterStream.FINAL_NORM, spec.stack.final_norm)
         final = self.model.final_norm(spec.stack)
         untied = spec.head is not None and not spec.head.tied
         if untied and scale is not None and final is not None and spec.stack.final_norm is not None:
@@ -264,7 +264,7 @@ class Teleported(Rewrite):
         return tensors
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
-        return np.asarray(self._sampler(Stream.TOKENS).invertible(1, table.shape[1])[0])
+        return np.asarray(self._sampler(OuterStream.TOKENS).invertible(1, table.shape[1])[0])
 
 
 def teleport(
@@ -276,7 +276,7 @@ def teleport(
         raise InputError(f"part {sorted(unknown)[0][:40]!r} given; parts are {', '.join(PARTS)} and residual")
     if "residual" not in parts:
         return Teleported(model, seed, condition, tuple(parts))
-    turns = random_turns(model.headed, np.random.default_rng([seed, Stream.RESIDUAL]))
+    turns = random_turns(model.headed, np.random.default_rng([seed, OuterStream.RESIDUAL]))
     return Teleported(model.headed, seed, condition, tuple(parts), rotation=turns)
 
 
