@@ -12,8 +12,9 @@ from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import Between
+from tests.comparison.adversary_chains import make
 from tests.comparison.adversary_extremes import EXTREMES
-from tests.comparison.adversary_floats import FLOATS, TOLERANCE
+from tests.comparison.adversary_floats import FLOATS, TOLERANCE, small_beside_large
 from tests.comparison.adversary_heads import HEADS
 from tests.comparison.adversary_more import MORE
 from tests.comparison.test_decision import IDENTIFIABLE
@@ -477,3 +478,17 @@ def test_scores_that_errors_of_the_weights_saturate_tell_nothing():
         elements = {Between(0, 2): base}
         second = Symmetry(architecture, RR, elements).apply(first)
         assert verdict(first, noisy(second, 2e-10, seed)) is not False
+
+
+@pytest.mark.parametrize("index", [150, 1701])
+def test_networks_that_visibly_differ_are_not_called_the_same(index):
+    """Entries of 1e10, changed by less than the tolerance, change what is read beside them by a factor."""
+    pair = small_beside_large(np.random.default_rng([50, index]))
+    assert pair.same is False and verdict(pair.first, pair.second) is not True
+
+
+def test_networks_that_rounding_tells_apart_at_rare_inputs_stay_the_same():
+    """Errors of 1e-9 explain ten million times the outputs, and rounding of the weights changes some of them."""
+    pair = make((93, 512))
+    found = compare(pair.first, pair.second, tolerance=pair.tolerance)
+    assert found.same_function is True and found.noise > 1e6

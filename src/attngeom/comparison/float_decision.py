@@ -21,7 +21,14 @@ from attngeom.comparison.exact_decision import compare_lightning, compare_transc
 from attngeom.comparison.float_corrections import least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
-from attngeom.comparison.float_outputs import OutputTest, check_tokens, draw_inputs, draw_special_inputs, judge_outputs
+from attngeom.comparison.float_outputs import (
+    OutputTest,
+    check_tokens,
+    differ_visibly,
+    draw_inputs,
+    draw_special_inputs,
+    judge_outputs,
+)
 from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_terms import common_terms, exchange_factors, factor_rank_one
 from attngeom.comparison.float_virtual import judge_virtual
@@ -187,6 +194,10 @@ def _judge(
         is_near = verdict.same is True and outputs.excess <= allowed
     if (is_corrected or (is_noise and not is_near)) and isinstance(aligned, _Aligned) and aligned.match.is_explained:
         verdict, is_near = _carried(aligned), is_near or is_noise
+    if is_near and allowed < np.inf and architecture.num_parameters <= FLOATS_AS_EXACT:
+        # Errors within the tolerance may explain all outputs; networks that visibly differ are not called the same.
+        is_blurred = is_corrected or outputs.noise > OUTPUTS_SWAMPED
+        is_near = not (is_blurred and differ_visibly(pair.weights, outputs.X, tolerance))
     if is_near and not _is_contradicted(pair.weights, X, tolerance, draws.unforeseen, report):
         return _Judgement(summed or verdict, outputs, aligned)
     reason = verdict.reason if verdict.same is None else ""

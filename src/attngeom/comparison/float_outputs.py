@@ -8,6 +8,7 @@ compared, so that small layers are seen. Copies are evaluated with rounding erro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,17 @@ from attngeom.comparison.results import Report, ignore
 from attngeom.comparison.samples import Layers, copy_of, spread
 from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.errors import SizeError
-from attngeom.exact.domains import Array
+from attngeom.exact.domains import Array, Balls
 from attngeom.limits.memory import SCORES_AT_ONCE
-from attngeom.limits.rounding import NOISE_DECIDES, NOISE_EXCLUDED, SCORES_UNSURE, SUM_ROUNDING
+from attngeom.limits.rounding import (
+    LARGEST_CHANGE,
+    NOISE_DECIDES,
+    NOISE_EXCLUDED,
+    SCORES_UNSURE,
+    SEPARATING_BITS,
+    SUM_ROUNDING,
+    WORST_AMPLIFIED,
+)
 from attngeom.limits.sizes import COMPARED_TOKENS
 from attngeom.limits.trials import (
     HEAD_INPUTS_TRIED,
@@ -28,8 +37,10 @@ from attngeom.limits.trials import (
     OUTPUT_INPUTS,
     SIZES_MEASURED,
     SPREAD_EXPONENTS,
+    VISIBLE_AT,
+    VISIBLE_INPUTS,
 )
-from attngeom.network import Architecture, Weights
+from attngeom.network import Architecture, Weights, forward
 from attngeom.network.input_sizes import natural_sizes, telling_sizes
 from attngeom.network.tokens import telling_tokens
 
@@ -142,6 +153,32 @@ def judge_outputs(
         excess=rms[2],
         place=place,
     )
+
+
+def differ_visibly(weights: tuple[Weights, Weights], X: Array, tolerance: float) -> bool:
+    """Whether outputs without any rounding differ by more than 10,000 τ, or by 5 %, at three of eight inputs.
+
+    Floats cannot tell where a network magnifies errors beyond their own; inputs at which only rounding of the weights
+    decides, as at the edge of saturation, are rare. Where all that adds up to an output cancels, nothing is seen.
+    """
+    domain, skip = Balls(SEPARATING_BITS[1]), weights[0].architecture.residual
+    sides, sizes = ([side.to(domain) for side in pair] for pair in (weights, tuple(map(_absolute, weights))))
+    allowed, count = min(WORST_AMPLIFIED * tolerance, LARGEST_CHANGE), 0
+    for x in map(domain.convert, X[:VISIBLE_INPUTS]):
+        one, two = (forward(side, x) - x if skip else forward(side, x) for side in sides)
+        size, whole = _largest(one, two), _largest(*(forward(side, abs(x)) for side in sizes))
+        count += size > SUM_ROUNDING * whole and _largest(one - two) > allowed * size
+    return count >= VISIBLE_AT
+
+
+def _absolute(weights: Weights) -> Weights:
+    """Absolute values of all entries: sizes of all that adds up to an output."""
+    tensors = {name: abs(a) for name, a in weights.tensors()}
+    return Weights.from_tensors(weights.architecture, tensors, weights.domain)
+
+
+def _largest(*arrays: Array) -> Any:
+    return max(abs(value).mid() for array in arrays for value in array.ravel())
 
 
 def _scores_are_sure(architecture: Architecture, layers: Layers, X: Array) -> Array:

@@ -141,6 +141,10 @@ OUTPUT_INPUTS = 24
 """Inputs at which outputs of homogeneous networks, and of one layer, are compared."""
 MORE_OUTPUT_INPUTS = 108
 """Inputs at which outputs of deep networks are compared whose attention may saturate."""
+VISIBLE_INPUTS = 8
+"""Inputs at which outputs are computed without rounding where floats cannot tell."""
+VISIBLE_AT = 3
+"""Networks whose outputs differ at so many of them are not called the same."""
 SPREAD_EXPONENTS = 12
 """Exponents of two by which the rows of some inputs differ."""
 REFINEMENT_STEPS = 10
