@@ -35,7 +35,8 @@ from attngeom.network import Architecture
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.verification import verify
-from attngeom.verification.programs import PRIMES, CheckedProgram, Interpreter
+from attngeom.verification.interpreter import PRIMES, Interpreter
+from attngeom.verification.programs import CheckedProgram
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.theorems import THEOREMS
 from tests.programs.modules import MODULES

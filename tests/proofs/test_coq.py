@@ -346,7 +346,7 @@ def test_what_is_compared_without_a_theorem_on_lists_is_refused(
     deep = random_weights(Architecture((2, 3, 2), 2), QQ, seed=0)
     with pytest.raises(InputError, match="none was found"):
         export_pair(deep, random_symmetry(deep.architecture, QQ, seed=1).apply(deep), tmp_path)
-    monkeypatch.setattr("attngeom.proofs.coq_comparison.MAX_PRODUCTS", 100)
+    monkeypatch.setattr("attngeom.proofs.coq_comparison.COQ_FRACTIONS", 100)
     with pytest.raises(SizeError, match="products of fractions"):
         export_pair(deep, random_weights(deep.architecture, QQ, seed=1), tmp_path)
 

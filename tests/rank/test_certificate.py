@@ -11,7 +11,8 @@ from attngeom.programs import NamedPoint, trace
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.verification import Certificate, networks, verify
-from attngeom.verification import programs as reading
+from attngeom.verification import interpreter as running
+from attngeom.verification.programs import CheckedProgram
 from tests.effort import choose
 from tests.programs.modules import MODULES
 
@@ -45,7 +46,7 @@ def test_both_interpreters_agree():
         point = NamedPoint(program, "attngeom/7")
         samples = point.draw(2)
         rows = point.rows(samples) if program.inputs else point.all_rows(samples[0])[:2]
-        other = reading.Interpreter(reading.CheckedProgram.from_json(program.to_json()), "attngeom/7")
+        other = running.Interpreter(CheckedProgram.from_json(program.to_json()), "attngeom/7")
         theirs = [
             other.gradient(s, -1) if program.inputs else other.gradient(samples[0], k) for k, s in enumerate(samples)
         ]
@@ -103,13 +104,13 @@ def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
         ["contract", [3, 1], [], {"subscripts": ",->"}],
     ]
     record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 4}
-    interpreter = reading.Interpreter(reading.CheckedProgram.from_json(record), "attngeom/0")
-    drawn = reading.residues
+    interpreter = running.Interpreter(CheckedProgram.from_json(record), "attngeom/0")
+    drawn = running.residues
 
     def with_a_zero(name, label, shape, p):
         return drawn(name, label, shape, p) * (not label.startswith("x0.3/"))
 
-    monkeypatch.setattr(reading, "residues", with_a_zero)
+    monkeypatch.setattr(running, "residues", with_a_zero)
     monkeypatch.setattr(networks, "SIGN_SAMPLES", 50)
     assert interpreter.values((3,))[3][1]
     assert not networks._signs_are_free(interpreter)

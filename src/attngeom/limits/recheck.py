@@ -70,6 +70,12 @@ SYMMETRY_FIELDS = 20_000
 """Fields of a list of symmetries."""
 FIELD_TERMS = 10**6
 """Terms of all fields of a list of symmetries."""
+PROGRAM_NODES = 20_000
+"""Of a program in a claim."""
+PROGRAM_ENTRIES = 2**22
+"""Of all nodes of a program in a claim."""
+PATTERN_MARGIN = 1e-6
+"""Signs and orders of floats at a real point need this share of the largest entry, so that a region is open."""
 SIGN_SAMPLES = 4096
 """Samples at which roots are looked at to see that their signs are free."""
 GUARD_SAMPLES = 2

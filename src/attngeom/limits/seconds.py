@@ -45,3 +45,9 @@ LOADING_PAUSE_SECONDS = 0.3
 """The engine is loaded page by page, after pauses in which requests are answered."""
 PROGRESS_SECONDS = 0.1
 """Between two lines of progress."""
+
+# proofs
+COQ_SECONDS = 3600
+"""For coqc and one file: far beyond what is exported."""
+CHECKER_SECONDS = 3600
+"""For the lone checker and one certificate."""

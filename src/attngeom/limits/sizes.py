@@ -134,3 +134,11 @@ LISTED_POLYNOMIALS = 10**5
 """Polynomials that are listed."""
 STORED_SEED = 2**63 - 2
 """Of a certificate: the signed integers of other languages hold it and its successor."""
+
+# proofs
+COQ_PRIME = 2**30
+"""Products of two residues fit into the 63-bit integers of the kernel."""
+COQ_TOKENS = 8
+"""Architectures of at most so many tokens are exported with all of them, the further ones zero."""
+COQ_TERMS = 60_000
+"""Terms of a cubic map that are exported."""

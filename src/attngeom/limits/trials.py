@@ -249,3 +249,7 @@ FIT_STEPS = 300
 """Damped steps of each fit."""
 TANGENT_COMBINATIONS = 6
 """Random combinations of equations whose derivatives are compared."""
+
+# proofs
+INTEGER_POINTS = 4000
+"""Small integer points among which one is looked for that shows a refutation."""

@@ -131,3 +131,11 @@ PAGE_IDEAL_WIDTH = 3
 """Ideals up to this width are computed by a page."""
 PAGE_LAYER_COEFFICIENTS = 3000
 """Coefficients up to this number are decided while the page waits; more in a process of their own."""
+
+# proofs
+COQ_EXPANSION = 12_000
+"""d³ t: products of one output that the kernel adds up for given weights; d = 16 with two tokens has 8,192."""
+COQ_DUAL_PRODUCTS = 6 * 10**8
+"""Products of dual numbers for all derivatives; about five minutes of coqc."""
+COQ_FRACTIONS = 2 * 10**7
+"""Products of fractions for a comparison; a few minutes of coqc."""

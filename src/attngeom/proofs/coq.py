@@ -19,6 +19,7 @@ from attngeom.comparison import compare
 from attngeom.errors import InputError
 from attngeom.files import check_target, write_atomic
 from attngeom.interop import read_weights
+from attngeom.limits.seconds import COQ_SECONDS
 from attngeom.proofs.coq_comparison import comparison_theorem
 from attngeom.proofs.coq_dimension import dimension_theorem
 from attngeom.proofs.coq_layer import heads_theorem, layer_theorem
@@ -35,7 +36,6 @@ EXPORTS: dict[str, tuple[Callable[..., tuple[str, str]], tuple[str, ...], str]] 
 }
 ALLOWED_AXIOMS = ("sig_forall_dec", "functional_extensionality_dep", "sig_not_dec")
 """Those of the real numbers; primitive integers are operations of the kernel."""
-MAX_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def check_coq(made: CoqFile) -> CoqCheck:
         for name, text in (*((name, library_text(name)) for name in made.needs), ("certificate", made.text)):
             (Path(folder) / f"{name}.v").write_text(text, encoding="utf-8")
             command = [program, "-q", "-Q", ".", "", f"{name}.v"]
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=MAX_SECONDS)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=COQ_SECONDS)
             if done.returncode:
                 return CoqCheck(False, (), f"{name}.v: {done.stderr.strip()[-300:]}")
         assert done is not None

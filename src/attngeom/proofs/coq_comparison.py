@@ -16,14 +16,13 @@ from attngeom.comparison import Comparison
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ
 from attngeom.exact.arrays import Array
+from attngeom.limits.work import COQ_FRACTIONS
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.element import Symmetry
 from attngeom.network.symmetry.linear import Scale
 from attngeom.network.weights import Weights
 from attngeom.proofs.coq_text import CHECK, listed, theorem
 
-MAX_PRODUCTS = 2 * 10**7
-"""Products of fractions; a few minutes of coqc."""
 NUMBERS = "(map Q2Qc [{}]%Q)"
 
 
@@ -120,5 +119,5 @@ def _afford(architecture: Architecture, times: int) -> None:
         x.heads * x.d_in * (2 * x.attention + (x.d_out if x.value_width is None else 2 * x.value_width))
         for x in architecture.layers
     )
-    if each * times > MAX_PRODUCTS:
-        raise SizeError(f"{each * times:.1e} products of fractions in Coq are needed; {MAX_PRODUCTS:.0e} are exported")
+    if each * times > COQ_FRACTIONS:
+        raise SizeError(f"{each * times:.1e} products of fractions in Coq are needed; {COQ_FRACTIONS:.0e} are exported")

@@ -19,6 +19,8 @@ from flint import nmod_mat
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF
+from attngeom.limits.sizes import COQ_PRIME, COQ_TOKENS
+from attngeom.limits.work import COQ_DUAL_PRODUCTS
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.weights import Weights
 from attngeom.proofs.coq_text import integers, listed, rows
@@ -26,12 +28,6 @@ from attngeom.verification.dimension import restrict
 from attngeom.verification.jets import JetPoint, tensors_of
 from attngeom.verification.points import NamedPlace
 from attngeom.verification.symmetries import Rule, list_rules
-
-MAX_PRIME = 2**30
-MAX_PRODUCTS = 6 * 10**8
-"""Products of dual numbers for all derivatives; about five minutes of coqc."""
-MAX_TOKENS = 8
-"""Architectures of at most so many tokens are exported with all of them, the further ones zero."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +58,18 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
     if "point" not in lower:
         raise InputError("the point comes from a NumPy seed; attngeom verify --upgrade writes a named one")
     p, tokens = lower["prime"], lower["tokens"]
-    if p > MAX_PRIME:
-        raise InputError(f"prime {p} given; primes up to {MAX_PRIME:,} are exported, another seed has one")
+    if p > COQ_PRIME:
+        raise InputError(f"prime {p} given; primes up to {COQ_PRIME:,} are exported, another seed has one")
     each = sum(map(_count_products, architecture.layers)) * tokens * max(tokens, 2)
     fiber = architecture.num_parameters - value
     products = value**2 * each + value**3 + fiber**3 + fiber**2 * architecture.num_parameters
-    if products > MAX_PRODUCTS:
-        raise SizeError(f"{products:.1e} products in Coq are needed for this Jacobian; {MAX_PRODUCTS:.0e} are exported")
+    if products > COQ_DUAL_PRODUCTS:
+        raise SizeError(
+            f"{products:.1e} products in Coq are needed for this Jacobian; {COQ_DUAL_PRODUCTS:.0e} are exported"
+        )
     X, C, _ = NamedPlace(lower["point"]).samples(architecture, lower["support"], lower["samples"], tokens, GF(p))
     minor, chosen = _choose_point(architecture, value, lower, (X, C))
-    every = max(tokens, architecture.tokens) if architecture.tokens <= MAX_TOKENS else tokens
+    every = max(tokens, architecture.tokens) if architecture.tokens <= COQ_TOKENS else tokens
     padding = [0] * (every - tokens)
     samples = listed(
         "(" + ", ".join(rows([[*(int(x) for x in row), *padding] for row in part[r].T]) for part in (X, C)) + ")"

@@ -10,14 +10,12 @@ from typing import Any
 from flint import fmpz_mat
 
 from attngeom.errors import InputError, SizeError
+from attngeom.limits.sizes import COQ_TERMS
+from attngeom.limits.work import COQ_EXPANSION
 from attngeom.proofs.coq_one_token import form_theorem, plane_proof, shared_proof
 from attngeom.proofs.coq_text import CHECK, DIFFERS, Matrix, listed, matrix, rows, theorem, vector
 from attngeom.proofs.coq_weights import write_heads
 from attngeom.proofs.cubic_maps import CubicMap, Relation, integer_inverse, polarised, search, small_vectors, unit
-
-MAX_TERMS = 60_000
-MAX_EXPANSION = 12_000
-"""d³ t: products of one output that the kernel adds up for given weights; d = 16 with two tokens has 8,192."""
 
 
 def layer_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple[str, str]:
@@ -89,8 +87,8 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
 
 def _read(claim: Mapping[str, Any]) -> CubicMap:
     record = claim["coefficients"]
-    if len(record["terms"]) > MAX_TERMS:
-        raise SizeError(f"{len(record['terms']):,} terms given; up to {MAX_TERMS:,} are exported to Coq")
+    if len(record["terms"]) > COQ_TERMS:
+        raise SizeError(f"{len(record['terms']):,} terms given; up to {COQ_TERMS:,} are exported to Coq")
     if max(record["d"], record["d_out"], record["t"]) > 1000:
         raise SizeError("sizes above 1000 given; Attn.v sorts terms by keys of 1024 rows and columns")
     return CubicMap.from_json(record)
@@ -98,8 +96,8 @@ def _read(claim: Mapping[str, Any]) -> CubicMap:
 
 def _check_expansion(c: CubicMap, heads: int = 1) -> None:
     products = c.d**3 * c.t * heads
-    if products > MAX_EXPANSION:
-        raise SizeError(f"{products:,} products for an output given; up to {MAX_EXPANSION:,} are exported to Coq")
+    if products > COQ_EXPANSION:
+        raise SizeError(f"{products:,} products for an output given; up to {COQ_EXPANSION:,} are exported to Coq")
 
 
 def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from flint import fmpq, fmpz_mat
 
 from attngeom.errors import SizeError
+from attngeom.limits.trials import INTEGER_POINTS
 from attngeom.proofs.coq_text import Matrix, Vector, listed
 
-MAX_TRIES = 4000
 T = TypeVar("T")
 Entry = tuple[int, int]
 Relation = list[tuple[int, list[list[int]], int]]
@@ -86,7 +86,7 @@ def unit(place: int, size: int) -> list[int]:
 
 def small_vectors(size: int, rng: Random, places: list[int] | None = None) -> Iterator[list[int]]:
     """Integer vectors, small ones first, with entries at some places only."""
-    for tries in range(MAX_TRIES):
+    for tries in range(INTEGER_POINTS):
         most = 1 + tries // 40
         found = [0] * size
         for place in range(size) if places is None else places:
@@ -99,7 +99,7 @@ def search(candidates: Iterator[T], accept: Callable[[T], bool]) -> T:
     for candidate in candidates:
         if accept(candidate):
             return candidate
-    raise SizeError(f"no integer point among {MAX_TRIES:,} shows the refutation; give smaller coefficients")
+    raise SizeError(f"no integer point among {INTEGER_POINTS:,} shows the refutation; give smaller coefficients")
 
 
 def polarised(d: int, t: int, entries: list[Entry], j: int, factor: int) -> Relation:

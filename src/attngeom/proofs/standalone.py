@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from attngeom.errors import InputError
+from attngeom.limits.seconds import CHECKER_SECONDS
 from attngeom.verification import Verdict
 
 Word = Literal["valid", "invalid", "unknown"]
-MAX_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ def check_standalone(certificate: str | Path) -> StandaloneVerdict:
     path = str(certificate)
     command = [sys.executable, "-I", "-S", str(find_checker()), path]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=MAX_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=CHECKER_SECONDS)
     except subprocess.TimeoutExpired:
-        return StandaloneVerdict("unknown", f"it took more than {MAX_SECONDS} seconds")
+        return StandaloneVerdict("unknown", f"it took more than {CHECKER_SECONDS} seconds")
     line = done.stdout.strip().removeprefix(f"{path}: ")
     word, _, reason = line.partition(": ")
     for known in get_args(Word):

@@ -36,9 +36,9 @@ def budget_times(factor: float) -> Iterator[None]:
 def afford(needed: float, limit: float, what: str) -> None:
     """SizeError unless ``needed`` is within ``limit`` times the factor of :func:`budget_times`.
 
-    >>> afford(10**3, DIMENSION, "rows")
+    >>> afford(10**3, 4000, "rows")
     >>> with budget_times(100):
-    ...     afford(10**5, DIMENSION, "rows")
+    ...     afford(10**5, 4000, "rows")
     """
     allowed = limit * _factor.get()
     if not needed <= allowed:

@@ -1,7 +1,7 @@
 """Recheck a claim about the functions of a program: a minor of the Jacobian, and an upper bound that equals it.
 
 The program is data in the claim, and the verdict is about this program. The minor is computed by the interpreter of
-:mod:`attngeom.verification.programs`; every field of the upper bound is shown to be a symmetry by the rules of
+:mod:`attngeom.verification.interpreter`; every field of the upper bound is shown to be a symmetry by the rules of
 derivatives, :mod:`attngeom.verification.derivations`.
 """
 
@@ -33,7 +33,8 @@ from attngeom.verification.atoms import AtomTable
 from attngeom.verification.budget import afford
 from attngeom.verification.coefficients import bound_by_coefficients
 from attngeom.verification.derivations import Derivations
-from attngeom.verification.programs import PRIMES, CheckedNode, CheckedProgram, Interpreter, afford_gradients
+from attngeom.verification.interpreter import PRIMES, Interpreter, afford_gradients
+from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
 
 FieldTerms = dict[tuple[int, int | None], fmpq]
