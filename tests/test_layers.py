@@ -53,7 +53,7 @@ VERIFIERS = {
     "network",
     "verification",
 }
-VERIFIER_MODULES = {"attngeom.layer.coefficients", "attngeom.layer.files", "attngeom.layer.terms"}
+VERIFIER_MODULES = {f"attngeom.layer.{name}" for name in ("coefficients", "files", "polynomial_maps", "terms")}
 
 
 def layer(module: str) -> str | None:

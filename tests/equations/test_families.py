@@ -199,7 +199,8 @@ def test_families_of_masked_layers_are_refused() -> None:
         families(Variety(2, 1, tokens=2, causal=True))
 
 
-HEADS = [(2, 1, 1, 2, 4), (2, 1, 1, 3, 36), (2, 1, 2, 2, 0), (2, 2, 1, 2, 0), (3, 1, 1, 1, 20), (3, 2, 1, 1, 0)]
+HEADS = [(2, 1, 1, 2, 4), (2, 1, 1, 3, 36), (2, 1, 2, 2, 0), (2, 2, 1, 2, 0), (2, 2, 1, 3, 20), (3, 1, 1, 1, 20)]
+HEADS += [(3, 2, 1, 1, 0), (2, 1, 2, 4, 0)]
 """d, a, v, d', cubics of two heads."""
 
 

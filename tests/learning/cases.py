@@ -143,14 +143,14 @@ POINTS = [
         1,
         "B",
     ),
-    point("two heads", network((4, 4), 2, {}, heads=2), "23", 1, "B"),
-    point("two heads, rank 1", network((4, 4), 2, {(0, 0): (1, 1, 1)}, heads=2), "22", 2, "B"),
+    point("two heads", network((4, 4), 2, {}, heads=2), "23", 1, "H3"),
+    point("two heads, rank 1", network((4, 4), 2, {(0, 0): (1, 1, 1)}, heads=2), "22", 2, "H3"),
     point(
         "four heads, ranks 1",
         network((8, 8), 2, {(0, 0): (1, 1, 1), (0, 1): (1, 1, 1)}, heads=4),
         "104",
         3,
-        "B",
+        "H3",
     ),
     point(
         "skip, A_2 = 0",

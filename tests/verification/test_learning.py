@@ -16,7 +16,8 @@ from attngeom.learning import learning_coefficient
 from attngeom.learning.pairs import Pair
 from attngeom.network import Architecture, Weights
 from attngeom.verification import Certificate, verify
-from attngeom.verification.learning import BY_RANKS, THEOREMS, product_pair
+from attngeom.verification.learning import BY_RANKS, THEOREMS
+from attngeom.verification.learning_pairs import product_pair
 from attngeom.verification.reading import describe_claimed
 from tests.effort import repeat
 from tests.learning.cases import POINTS, Point, aligned, head, network

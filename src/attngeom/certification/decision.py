@@ -12,12 +12,14 @@ from attngeom.errors import DomainError, InputError, SizeError, check_positive
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.polynomial_maps import PolynomialMap
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.limits.memory import FACTOR_ENTRIES
 from attngeom.limits.rounding import DECIDED_DISTANCE
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
+    from attngeom.certification.layers import LayersCertification
 
 
 @overload
@@ -38,15 +40,23 @@ def certify(
 ) -> HeadsCertification: ...
 
 
+@overload
 def certify(
-    coefficients: Coefficients,
+    coefficients: PolynomialMap, attention: None = None, seed: int = 0, *, layers: int, causal: bool = False
+) -> LayersCertification: ...
+
+
+def certify(
+    coefficients: Coefficients | PolynomialMap,
     attention: int | None = None,
     seed: int = 0,
     tolerance: float = DECIDED_DISTANCE,
     *,
     heads: int | None = None,
     value: int | None = None,
-) -> Certification | HeadsCertification:
+    layers: int | None = None,
+    causal: bool = False,
+) -> Certification | HeadsCertification | LayersCertification:
     """Whether φ(X) = V X Xᵀ A X with real V and real A of rank at most ``attention`` has these coefficients.
 
     Exact input (over Q): a complete decision, with weights or a violated invariant that :func:`verify` rechecks. For
@@ -57,11 +67,16 @@ def certify(
     With ``heads`` = H the question is whether a sum of H real heads with rank A_h ≤ ``attention`` and rank V_h ≤
     ``value`` has them: exact input, t ≥ 2, see :func:`attngeom.certification.heads.certify_heads`.
 
+    With ``layers`` = l the question is about a :class:`PolynomialMap` of degree 3^l and l lightning layers of one head,
+    with or without causal mask: see :func:`attngeom.certification.layers.certify_layers`.
+
     >>> from attngeom.layer.coefficients import coefficients
     >>> from attngeom.network import Architecture, random_weights
     >>> certify(coefficients(random_weights(Architecture((2, 1), 1, tokens=2), QQ, seed=0))).verdict
     'realizable'
     """
+    if isinstance(coefficients, PolynomialMap) or layers is not None:
+        return _certify_deep(coefficients, layers, causal, seed, alone=attention is heads is value is None)
     if attention is not None:
         check_positive("attention", attention)
         if attention * coefficients.d > FACTOR_ENTRIES:
@@ -99,6 +114,16 @@ def certify(
 
         return certify_single_token(question)
     return _certify_table(question)
+
+
+def _certify_deep(
+    given: Coefficients | PolynomialMap, layers: int | None, causal: bool, seed: int, alone: bool
+) -> LayersCertification:
+    from attngeom.certification.layers import certify_layers
+
+    if not isinstance(given, PolynomialMap) or layers is None or not alone:
+        raise InputError("layers are asked about for a PolynomialMap, without attention, heads and value")
+    return certify_layers(given, layers, causal, seed)
 
 
 def find_linear_violation(coefficients: Coefficients) -> Violation | None:

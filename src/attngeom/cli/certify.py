@@ -1,4 +1,4 @@
-"""``attngeom certify``: decide whether one attention layer computes given coefficients."""
+"""``attngeom certify``: decide whether one attention layer, or several, compute given coefficients."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from attngeom import digits
 from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import Json, Seed, file_option
+from attngeom.cli.options import Json, Seed, file_option, flag
 from attngeom.cli.output import READING, pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
+from attngeom.layer.polynomial_maps import read_map
 from attngeom.limits.rounding import DECIDED_DISTANCE
 from attngeom.limits.shown import MATRIX_WIDTH
 from attngeom.verification import write_certificate
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
+    from attngeom.certification.layers import LayersCertification
 
 
 def certify_command(
@@ -30,6 +32,8 @@ def certify_command(
     attention: Annotated[int | None, typer.Option("--attention", min=1, help="Bound on rank A; default: none.")] = None,
     heads: Annotated[int | None, typer.Option("--heads", min=1, help="Sums of so many heads; default: one.")] = None,
     value: Annotated[int | None, typer.Option("--value", min=1, help="Bound on rank V of each head.")] = None,
+    layers: Annotated[int | None, typer.Option("--layers", min=2, help="So many layers of one head.")] = None,
+    causal: Annotated[bool, flag("--causal", "With --layers: token i sees tokens j ≤ i only.")] = False,
     out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")
@@ -37,20 +41,34 @@ def certify_command(
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
-    """Decide whether one attention layer computes these coefficients, with weights or a violated invariant.
+    """Decide whether attention computes these coefficients, with weights or a violated relation.
 
-    With --heads the layer is a sum of heads with rank A ≤ --attention and rank V ≤ --value each (exact input only).
+    With --layers the question is about lightning layers of one head, of any widths (exact input of degree 3^l). With
+    --heads the layer is a sum of heads with rank A ≤ --attention and rank V ≤ --value each (exact input only).
     """
     if heads is None and value is not None:
         raise InputError("--value given without --heads; give the number of heads, 1 for one head")
-    result: Certification | HeadsCertification
+    if layers is not None and (heads, attention) != (None, None):
+        raise InputError("--layers given with --heads or --attention; these are about one layer: leave them out")
+    if causal and layers is None:
+        raise InputError("--causal given without --layers; a mask changes no equation of one layer")
+    result: Certification | HeadsCertification | LayersCertification
     with working("reading") as report:
+        if layers is not None:
+            result = certify(read_map(coefficients, layers), seed=seed, layers=layers, causal=causal)
+            return _finish(result, out, json, seed)
         given = read_coefficients(coefficients, partial(report, READING))
         report("deciding", 0, None)
         if heads is None:
             result = certify(given, attention, seed, tolerance)
         else:
             result = certify(given, attention, seed, heads=heads, value=value)
+    return _finish(result, out, json, seed)
+
+
+def _finish(
+    result: Certification | HeadsCertification | LayersCertification, out: Path | None, json: bool, seed: int
+) -> int:
     # What is printed is made before the file: an error leaves no certificate behind.
     record = {**result.to_json(), "seed": seed}
     if out is not None:

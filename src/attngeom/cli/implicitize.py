@@ -21,6 +21,7 @@ from attngeom.cli.options import (
     choice_option,
     file_option,
     flag,
+    parse_list,
 )
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.equations import Variety
@@ -33,6 +34,7 @@ from attngeom.limits.sizes import VARIETY_SIZE
 
 METHODS: tuple[Method, ...] = get_args(Method)
 TOKENS = "Use all coefficients of t tokens; 1 gives the single-column variety."
+HIDDEN = "Widths between layers of a deep network of one head; for one token, or t ≥ d without --tokens."
 CHECK = "--no-check: no second prime for what is not proven. --complete --check: repeat the finite runs."
 
 
@@ -52,6 +54,7 @@ def implicitize_command(
     value_width: ValueWidth = None,
     causal: Causal = False,
     residual: Residual = False,
+    hidden: Annotated[str, typer.Option("--hidden", metavar="D1,…", help=HIDDEN)] = "",
     method: Annotated[
         str | None, choice_option("--method", METHODS, "weights or highest; by default highest where it applies.")
     ] = None,
@@ -89,7 +92,8 @@ def implicitize_command(
         raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
     if tokens is not None and targets is not None:
         raise InputError("--targets given with --tokens; a network has as many targets as its width")
-    variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual)
+    widths = tuple(parse_list(hidden, "hidden")) if hidden else ()
+    variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual, widths)
     engine = None if method is None else check_choice(method, METHODS, "method")
     if generators is not None:
         find_system(generators)

@@ -17,6 +17,7 @@ from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
 from attngeom.layer.coefficients import coefficients, count_cubics, count_output, count_support
 from attngeom.layer.files import coefficients_to_json, write_coefficients
+from attngeom.layer.polynomial_maps import PolynomialMap, expand_network, write_map
 from attngeom.network import forward
 from attngeom.network.programs import is_rational
 
@@ -52,11 +53,15 @@ def coefficients_command(
     json: Json = False,
     seed: IgnoredSeed = 0,
 ) -> None:
-    """Expand one lightning layer into the coefficients of its cubic polynomials."""
-    layer = coefficients(read_weights(weights))
+    """Expand a lightning layer, or an exact deep network, into the coefficients of its polynomials."""
+    network = read_weights(weights)
+    if out is not None and out.suffix != ".json":
+        raise InputError(f"--out {out} given; coefficients are written as .json")
+    if network.architecture.num_layers > 1 and network.domain == QQ:
+        _expand(expand_network(network), out, json)
+        return
+    layer = coefficients(network)
     if out is not None:
-        if out.suffix != ".json":
-            raise InputError(f"--out {out} given; coefficients are written as .json")
         write_coefficients(layer, out)
     if json:
         print_json(coefficients_to_json(layer))
@@ -69,6 +74,18 @@ def coefficients_command(
         "written to": _name(out) or "nothing (give --out)",
     }
     print(pairs("coefficients", shown))
+
+
+def _expand(given: PolynomialMap, out: Path | None, json: bool) -> None:
+    """Write and show the polynomials of a deep network."""
+    if out is not None:
+        write_map(given, out)
+    shown = {
+        "map": f"{given.d}×{given.t} → {given.d_out}×{given.t}, degree {given.degree}, exact",
+        "terms": f"{sum(len(f) for row in given.outputs for f in row):,}",
+        "written to": _name(out) or "nothing (give --out)",
+    }
+    print_answer(json, given.to_json(), pairs("coefficients", shown))
 
 
 def import_command(

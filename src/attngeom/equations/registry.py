@@ -52,6 +52,8 @@ def families(variety: Variety, column: int | None = None, lines: tuple[Line, ...
     >>> [f.name for f in families(Variety(2, 1, tokens=2))]
     ['sequence-copy', 'symmetrization', 'attention-rank', 'sylvester-resultant']
     """
+    if variety.hidden:
+        raise InputError("families of a deep network asked for; use implicitize --hidden, or certify --layers")
     if not variety.is_plain and variety.heads == 1:
         raise InputError("families of a layer with mask, skip or bounded values asked for; a plain layer is required")
     choice = Choice(column, lines)

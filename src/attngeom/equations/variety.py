@@ -8,7 +8,7 @@ from math import comb
 from typing import Any
 
 from attngeom.errors import InputError
-from attngeom.limits.sizes import VARIETY_SIZE
+from attngeom.limits.sizes import DEEP_LAYERS, VARIETY_SIZE
 from attngeom.network import Architecture
 
 
@@ -19,7 +19,8 @@ class Variety:
     ``tokens`` None means t ≥ 2 modulo the linear relations: the coordinates are y_{(k,l),m} of one target column and
     one context column alone, and A may have any number of ``targets`` columns (d in a network). With t tokens all
     coefficients are coordinates. V_h has d_out rows; several heads bound its rank by ``value_width``. ``residual`` adds
-    one homogenising coordinate, the coefficient of x itself.
+    one homogenising coordinate, the coefficient of x itself. ``hidden`` widths make a network of several layers of one
+    head: all its functions for one token, or, with ``tokens`` None, for t ≥ d tokens.
 
     >>> Variety(3, 2).num_coordinates, Variety(3, 2, tokens=2).num_coordinates, Variety(3, 5).rank_bound
     (18, 56, 3)
@@ -34,6 +35,7 @@ class Variety:
     value_width: int | None = None
     causal: bool = False
     residual: bool = False
+    hidden: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         """The call that makes it, without what is as usual.
@@ -51,6 +53,7 @@ class Variety:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= VARIETY_SIZE:
                 raise InputError(f"{name} = {str(value)[:40]} given; an integer between 1 and 10^6 is required")
+        self._check_hidden()
         if self.tokens is None and (self.causal or self.residual):
             raise InputError("causal or residual layer given without tokens; the number of tokens is required")
         if self.residual and self.d_out != self.d:
@@ -58,6 +61,29 @@ class Variety:
         # The value width of heads follows the rule of every network.
         shape = Architecture((self.d, self.d_out), self.a, heads=self.heads, value_width=self.value_width).layer(0)
         object.__setattr__(self, "value_width", shape.value_width)
+
+    def _check_hidden(self) -> None:
+        for width in self.hidden:
+            if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= VARIETY_SIZE:
+                raise InputError(f"hidden width {str(width)[:40]} given; an integer between 1 and 10^6 is required")
+        special = self.heads > 1 or self.value_width is not None or self.causal or self.residual
+        if self.hidden and (special or self.targets not in (None, self.d)):
+            raise InputError("a deep network with heads, targets, mask or skip given; one plain head is required")
+        if self.hidden and self.tokens not in (None, 1):
+            raise InputError(
+                f"{self.tokens} tokens of a deep network given; take 1, or no number, which stands for d or more"
+            )
+        if self.layers > DEEP_LAYERS:
+            raise InputError(f"{self.layers} layers given; at most {DEEP_LAYERS} are expanded")
+
+    @property
+    def layers(self) -> int:
+        return len(self.hidden) + 1
+
+    @property
+    def degree(self) -> int:
+        """The degree 3^l of the functions in the entries of X."""
+        return int(3**self.layers)
 
     @property
     def num_targets(self) -> int:
@@ -89,28 +115,38 @@ class Variety:
     @property
     def is_plain(self) -> bool:
         """One head without mask or skip: the families of equations are about these."""
-        return self.heads == 1 and self.value_rank == min(self.d, self.d_out) and not (self.causal or self.residual)
+        special = self.causal or self.residual or self.hidden
+        return self.heads == 1 and self.value_rank == min(self.d, self.d_out) and not special
 
     @property
     def model(self) -> str:
         """The name of the coordinates in files: cross-column ones, or all coefficients of a layer."""
+        if self.hidden:
+            return "DeepNetwork"
         return "CrossColumn" if self.tokens is None else "LayerCoefficients"
 
     @property
     def groups(self) -> tuple[int, ...]:
         """The sizes of the general linear groups that act: rows (if several), context, targets (if independent)."""
-        inner = (self.d, self.num_targets) if self.tokens is None else (self.d,)
+        inner = (self.d, self.num_targets) if self.tokens is None and not self.hidden else (self.d,)
         return inner if self.d_out == 1 else (self.d_out, *inner)
 
     @property
     def degree_in_parameters(self) -> int:
         """The degree of the parametrization by (K, Q, O, W), or (A, V) where the ranks are free."""
         is_low = self.rank_bound < min(self.d, self.num_targets)
-        return 2 + int(is_low) + int(self.value_width is not None)
+        own, degree = 2 + int(is_low) + int(self.value_width is not None), 0
+        for _ in range(self.layers):
+            degree = 3 * degree + own
+        return degree
 
     @property
     def num_coordinates(self) -> int:
         block = self.num_pairs * self.num_targets
+        if self.hidden:
+            inner = (self.degree - 1) // 2
+            single = comb(self.d + self.degree - 1, self.degree)
+            return self.d_out * (single if self.tokens == 1 else self.d * comb(self.num_pairs + inner - 1, inner))
         if self.tokens is None:
             return self.d_out * block
         visible = self.tokens * (self.tokens - 1) // (2 if self.causal else 1)
@@ -122,7 +158,9 @@ class Variety:
         names = ["d", "a", "targets", "d_out", "heads", "value_width"]
         if self.tokens is not None:
             names = ["d", "a", "tokens", "d_out", "heads", "value_width", "causal", "residual"]
-        values = {**asdict(self), "targets": self.num_targets}
+        if self.hidden:
+            names = ["d", "hidden", "d_out", "a", "tokens"]
+        values = {**asdict(self), "targets": self.num_targets, "hidden": list(self.hidden)}
         return {name: values[name] for name in names}
 
     def restrict(self, sizes: Sequence[int]) -> Variety:
@@ -134,7 +172,7 @@ class Variety:
         >>> Variety(9, 2).restrict((3, 2)).groups
         (3, 2)
         """
-        if self.residual:
+        if self.residual or self.hidden:
             return self
         # With one row there would be no group for the rows any more.
         d_out = 1 if self.d_out == 1 else min(self.d_out, max(2, sizes[0]))

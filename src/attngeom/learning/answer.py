@@ -16,7 +16,8 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks
-from attngeom.learning.deep import deep_softmax
+from attngeom.learning.deep import deep_softmax, deficient_softmax, without_values
+from attngeom.learning.lightning_heads import lightning_heads
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import single_layer
 from attngeom.network.symmetry.files import matrix_to_json
@@ -128,8 +129,7 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     if inputs is not None:
         finding = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
     else:
-        theorems = single_layer(weights, blocks[0]) or deep_softmax(weights, blocks)
-        finding = theorems or by_ranks(weights, blocks, seed, None)
+        finding = _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)
     measured = tuple(rank for heads in blocks for head in heads for rank in head.measured if not rank.is_exact)
     clear = finding.is_clear and all(rank.is_clear for rank in measured)
     standing: Standing = "undecided" if finding.pair is None else "theorem" if not finding.witness else "proven"
@@ -161,6 +161,17 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     )
 
 
+def _by_theorems(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
+    """What theorems say from ranks of single matrices; None if none of them applies."""
+    return (
+        single_layer(weights, blocks[0])
+        or lightning_heads(weights, blocks[0])
+        or deep_softmax(weights, blocks)
+        or deficient_softmax(weights, blocks)
+        or without_values(weights, blocks)
+    )
+
+
 def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> PairFinding:
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
@@ -168,7 +179,7 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
         rows = context_products(sample, architecture.causal, weights.domain)
         table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
-            return single_layer(weights, blocks[0]) or by_ranks(weights, blocks, seed, None)
+            return _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)
     return by_ranks(weights, blocks, seed, sample)
 
 

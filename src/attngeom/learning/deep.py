@@ -1,12 +1,19 @@
-"""Theorem C: deep softmax networks of one head, at points where the value maps have full rank."""
+"""Deep networks by theorem: softmax of one head (C, C2, C3), and residual networks without values (E0).
+
+The proofs are in docs/theorems/learning.md.
+"""
 
 from __future__ import annotations
 
 from functools import reduce
 
+import numpy as np
+
 from attngeom.inspection.hypotheses import VirtualRanks, virtual_ranks, visible_layers
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.pairs import Pair, PairFinding
+from attngeom.learning.products import ProductPoint, chain_pair
+from attngeom.learning.single import HEADS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 
@@ -36,6 +43,75 @@ def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
     reason = f"the function determines L and M_i, i ≤ {last}, to first order"
     is_clear = ranks.L.is_clear and None not in visible_layers(ranks, t == 2)[:last]
     return PairFinding("C", reason, pair, is_clear=is_clear)
+
+
+def deficient_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
+    """One softmax head in each layer, exact weights, L ≠ 0 of smaller rank: Theorems C2 and C3, None outside."""
+    architecture = weights.architecture
+    is_plain = architecture.rule.is_normalised and not architecture.causal and architecture.has_virtual_weights
+    if not is_plain or architecture.num_layers < 2 or architecture.tokens < 2 or weights.domain.rounds:
+        return None
+    ranks = virtual_ranks(weights)
+    if ranks.L.value == 0:
+        return None
+    last = seen_layers(ranks, weights)
+    attention = [heads[0].attention.pair for heads in blocks[:last]]
+    if last == 1 and all(heads[0].value.point is None for heads in blocks):
+        chain = _chain(architecture, [heads[0].value.rank for heads in blocks], ranks.L.value)
+        if chain is not None:
+            reason = "the first layer is blind: the function determines A_1 and the product of the V_i to first order"
+            return PairFinding("C3", reason, attention[0] + chain)
+    return _before_the_last(weights, blocks, last, attention)
+
+
+def _chain(architecture: Architecture, values: list[int], rank: int) -> Pair | None:
+    """(λ, m) of the product of the V_i at the point: two of them, or all of the rank of the product."""
+    widths = architecture.widths
+    if len(values) == 2:
+        return ProductPoint(widths[2], widths[1], widths[0], values[1], values[0], rank).pair
+    return chain_pair(widths, rank) if set(values) == {rank} else None
+
+
+def _before_the_last(
+    weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], last: int, attention: list[Pair]
+) -> PairFinding | None:
+    """Theorem C2: the values before the last layer have full rank δ together, those of the last one any rank."""
+    d_0, *hidden, d_l = weights.architecture.widths
+    width, domain = hidden[0], weights.domain
+    if set(hidden) != {width} or width > d_0 or blocks[-1][0].value.point is not None:
+        return None
+    before = reduce(lambda L, V: domain.matmul(V[0], L), weights.value_matrices()[:-1], domain.eye(d_0))
+    if domain.rank(before) != width:
+        return None
+    virtual = weights.virtual()
+    seen = [virtual.L, *(part for M in virtual.M[1:last] for part in (M, M.T))]
+    rank = domain.rank(np.concatenate(seen))
+    pair = reduce(Pair.__add__, attention, Pair.coordinates(width * d_l + rank * (d_0 - width)))
+    reason = (
+        f"the function determines L, of rank {domain.rank(virtual.L)} < {width}, and M_i, i ≤ {last}, to first order"
+    )
+    return PairFinding("C2", reason, pair)
+
+
+def without_values(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
+    """Theorem E0: residual softmax or sigmoid layers with all V_h = 0 and different A_h: K is of the order of Σ ‖V_h‖².
+
+    The A_h of all layers together are pairwise different (sigmoid, and t = 2: up to sign); exact weights, t ≥ 2.
+    """
+    architecture, domain = weights.architecture, weights.domain
+    if architecture.rule.name not in HEADS or not architecture.is_plain or domain.rounds or architecture.tokens < 2:
+        return None
+    if not architecture.residual or not all(head.value.is_zero for heads in blocks for head in heads):
+        return None
+    signed = architecture.tokens == 2 or HEADS[architecture.rule.name] == "S"
+    known: set[tuple[str, ...]] = set()
+    for A in (matrix for matrices in weights.attention_matrices() for matrix in matrices):
+        both = [tuple(map(str, B.ravel())) for B in ((A, domain.reduce(-A)) if signed else (A,))]
+        if known & set(both):
+            return None
+        known |= set(both)
+    reason = "all V_h are zero and the A_h differ, so K is of the order of the sum of all ‖V_h‖²"
+    return PairFinding("E0", reason, reduce(Pair.__add__, [head.value.pair for heads in blocks for head in heads]))
 
 
 def seen_layers(ranks: VirtualRanks, weights: Weights) -> int:

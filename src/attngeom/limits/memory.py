@@ -155,3 +155,7 @@ PAGE_FACTS = 20000
 """Facts of a store that the page reads; the commands read any number."""
 JOB_MEGABYTES = 6 * 2**10
 """What one job of a page may take."""
+
+# deep networks
+DEEP_COORDINATES = 4000
+"""Coordinates of a deep network: its labels are handled one by one."""

@@ -94,3 +94,13 @@ RECHECKED_PARAMETERS = 10**6
 # learning
 LAW_PARAMETERS = 4000
 """Of a network whose laws are proven complete: a square matrix of this size is eliminated."""
+
+# deep networks
+MAP_OUTPUTS = 4096
+"""Entries of the output of a map of several layers."""
+MAP_INPUTS = 10**4
+"""Inputs at which linear equations of a second layer are written down."""
+MAP_INPUT_ENTRY = 10**6
+"""The largest entry of such an input."""
+HEAD_PAIRS = 10**6
+"""Pairs of heads whose matrices are compared."""

@@ -142,3 +142,11 @@ COQ_TOKENS = 8
 """Architectures of at most so many tokens are exported with all of them, the further ones zero."""
 COQ_TERMS = 60_000
 """Terms of a cubic map that are exported."""
+
+# deep networks as polynomial maps
+DEEP_LAYERS = 4
+"""Layers of a network that is expanded: functions of l layers have degree 3^l."""
+MAP_DEGREE = 81
+"""Of a polynomial map in a file: four layers."""
+MAP_VARIABLES = 64
+"""Entries of X of a polynomial map; each monomial stores an exponent for each."""

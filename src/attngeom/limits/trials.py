@@ -253,3 +253,9 @@ TANGENT_COMBINATIONS = 6
 # proofs
 INTEGER_POINTS = 4000
 """Small integer points among which one is looked for that shows a refutation."""
+
+# deep networks
+SPARE_INPUTS = 4
+"""Inputs beyond the unknowns of the linear equations of a second layer; weights are expanded and compared anyway."""
+SECOND_LAYER_ROUNDS = 3
+"""How often more inputs are taken where a solution does not expand to the map."""

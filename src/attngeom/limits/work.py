@@ -139,3 +139,7 @@ COQ_DUAL_PRODUCTS = 6 * 10**8
 """Products of dual numbers for all derivatives; about five minutes of coqc."""
 COQ_FRACTIONS = 2 * 10**7
 """Products of fractions for a comparison; a few minutes of coqc."""
+
+# deep networks as polynomial maps
+MAP_TERMS = 2 * 10**5
+"""Monomials of one output times outputs, of a network that is expanded: seconds."""

@@ -17,6 +17,7 @@ from attngeom.verification.dimension import DimensionClaim
 from attngeom.verification.heads import HeadsClaim
 from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
+from attngeom.verification.layers import LayersClaim
 from attngeom.verification.learning import LearningClaim
 from attngeom.verification.networks import NetworkClaim
 from attngeom.verification.reading import show
@@ -32,6 +33,7 @@ class Checkable(Protocol):
 
 READERS: dict[str, Callable[[Any], Checkable]] = {
     "layer": LayerClaim.from_json,
+    "layers": LayersClaim.from_json,
     "heads": HeadsClaim.from_json,
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,

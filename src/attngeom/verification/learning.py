@@ -22,7 +22,8 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.results import Proof
 from attngeom.verification.budget import afford, afford_elimination, height
-from attngeom.verification.compositions import bounded_rank
+from attngeom.verification.learning_deep import deficient_softmax, lightning_heads, without_values
+from attngeom.verification.learning_pairs import HeadMatrices, RankedMatrix, Twice, plus, times
 from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.points import place_key
 from attngeom.verification.reading import (
@@ -35,73 +36,6 @@ from attngeom.verification.reading import (
     require,
     show,
 )
-
-Twice = tuple[Fraction, int]
-"""(2λ, m)."""
-
-
-def plus(*pairs: Twice) -> Twice:
-    """Sums of functions in disjoint variables."""
-    return sum((value for value, _ in pairs), Fraction(0)), 1 + sum(m - 1 for _, m in pairs)
-
-
-def times(first: Twice, second: Twice) -> Twice:
-    """Products of functions in disjoint variables: the smaller value; m adds up where both are equal."""
-    if first[0] != second[0]:
-        return min(first, second)
-    return first[0], first[1] + second[1]
-
-
-def product_pair(P: int, H: int, N: int, b: int, c: int, r: int) -> Twice:
-    """Theorem A0 for B (P×H, rank b) times A (H×N, rank c) with a product of rank r, all t tried.
-
-    >>> product_pair(2, 1, 2, 0, 0, 0)
-    (Fraction(2, 1), 2)
-    """
-    p, h, n = P - b, H - b - c + r, N - c
-    costs = [(h - t) * (n - t) + p * t for t in range(min(h, n) + 1)]
-    return Fraction(P * c + b * N - b * c + min(costs)), costs.count(min(costs))
-
-
-@dataclass(frozen=True)
-class RankedMatrix:
-    """A matrix of a head: its size, its rank, and the inner size and ranks of its factors if it has any."""
-
-    rows: int
-    columns: int
-    rank: int
-    inner: int | None = None
-    left: int = 0
-    right: int = 0
-
-    @property
-    def pair(self) -> Twice:
-        if self.inner is None:
-            return Fraction(self.rows * self.columns), 1
-        return product_pair(self.rows, self.inner, self.columns, self.left, self.right, self.rank)
-
-    @property
-    def below(self) -> Twice:
-        """What is left beside one direction: a product of zero, with all sizes and ranks less one."""
-        if self.inner is None:
-            return Fraction((self.rows - 1) * (self.columns - 1)), 1
-        return product_pair(self.rows - 1, self.inner - 1, self.columns - 1, self.left - 1, self.right - 1, 0)
-
-    @property
-    def listed(self) -> list[int | None]:
-        factors = [None, None] if self.inner is None else [self.left, self.right]
-        return [*factors, self.rank]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether its factors stay: its rank is the largest."""
-        return self.inner is None or self.rank == min(self.rows, self.columns, self.inner)
-
-    @property
-    def dimension(self) -> int:
-        """What it adds to Θ."""
-        free = self.inner is None or not self.is_full
-        return self.rows * self.columns if free else bounded_rank(self.rows, self.columns, self.rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +115,6 @@ class LearningClaim:
             require(value == jacobian and m == 1, f"the bounds are {jacobian}/2 and {value / 2}")
             return (value, 1), f"½ rank mod p = {value / 2} is also the sum of the blocks less the symmetries"
         return (value, m), f"the ranks {jacobian} + {action} mod p add up to dim Θ (Theorem B)"
-
-
-HeadMatrices = tuple[RankedMatrix, RankedMatrix]
 
 
 def _matrices(head: Head) -> HeadMatrices:
@@ -322,5 +253,9 @@ THEOREMS: dict[str, Callable[[Weights, list[HeadMatrices]], Twice]] = {
     "D": partial(_bounded_heads, kind="softmax"),
     "S": partial(_bounded_heads, kind="sigmoid"),
     "C": _deep_softmax,
+    "C2": partial(deficient_softmax, is_chain=False),
+    "C3": partial(deficient_softmax, is_chain=True),
+    "E0": without_values,
+    "H3": lightning_heads,
 }
 BY_RANKS = ("B", "R", "bounds")

@@ -24,7 +24,7 @@ from attngeom.verification.reading import read_integer, require
 from attngeom.verification.upper_bound import count_upper_bound
 
 if TYPE_CHECKING:
-    from attngeom.verification.learning import RankedMatrix
+    from attngeom.verification.learning_pairs import RankedMatrix
 
 
 @dataclass(frozen=True, eq=False)

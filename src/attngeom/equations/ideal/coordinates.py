@@ -143,6 +143,20 @@ class Coordinates:
             moved[:, members] = members[np.searchsorted(self._encode(parts, members.shape), codes)]
         return moved
 
+    def replace_index(self, group: int, old: int, new: int) -> list[list[tuple[int, int]]]:
+        """The derivation that replaces the index ``old`` of one group by ``new``: lists of (factor, coordinate)."""
+        images: list[list[tuple[int, int]]] = []
+        for c in self.all:
+            image = []
+            for place, (part, owner) in enumerate(zip(c.label, c.owners)):
+                if owner == group and old in part:
+                    rest = list(part)
+                    rest.remove(old)
+                    label = (*c.label[:place], tuple(sorted([*rest, new])), *c.label[place + 1 :])
+                    image.append((part.count(old), self.position[Coordinate(label, c.owners, c.tag)]))
+            images.append(image)
+        return images
+
     def sample(self, count: int, p: int, rng: np.random.Generator) -> Array:
         """``count`` random points of the variety mod p, as rows of residues in the order of the coordinates."""
         field = GF(p)
@@ -175,4 +189,8 @@ class Coordinates:
 @lru_cache(maxsize=16)
 def coordinates(variety: Variety) -> Coordinates:
     """The coordinates of a variety; few are kept."""
+    if variety.hidden:
+        from attngeom.equations.ideal.deep_coordinates import DeepCoordinates
+
+        return DeepCoordinates(variety)
     return Coordinates(variety)

@@ -36,7 +36,7 @@ OnWeight: TypeAlias = Callable[[int, int, int], None]
 
 def has_theory(variety: Variety) -> bool:
     """Whether the theorems of docs/theorems/completeness.md are about this variety: t ≥ 2, one output row, one head."""
-    return variety.tokens is None and variety.d_out == 1 and variety.heads == 1
+    return variety.tokens is None and variety.d_out == 1 and variety.heads == 1 and not variety.hidden
 
 
 def make_engine(

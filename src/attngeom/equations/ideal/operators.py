@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attngeom.equations.ideal.coordinates import Coordinate, coordinates
+from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.monomials import MonomialTable
 from attngeom.equations.variety import Variety
 from attngeom.exact.arrays import Array
@@ -27,17 +27,7 @@ def replace_index(variety: Variety, group: int, old: int, new: int) -> list[list
     >>> replace_index(Variety(2, 1, targets=1), 0, 0, 1)
     [[(2, 1)], [(1, 2)], []]
     """
-    images: list[list[tuple[int, int]]] = []
-    for c in coordinates(variety).all:
-        image = []
-        for place, (part, owner) in enumerate(zip(c.label, c.owners)):
-            if owner == group and old in part:
-                rest = list(part)
-                rest.remove(old)
-                label = (*c.label[:place], tuple(sorted([*rest, new])), *c.label[place + 1 :])
-                image.append((part.count(old), coordinates(variety).position[Coordinate(label, c.owners, c.tag)]))
-        images.append(image)
-    return images
+    return coordinates(variety).replace_index(group, old, new)
 
 
 @lru_cache(maxsize=256)
