@@ -13,10 +13,11 @@ from scipy.optimize import least_squares
 
 from attngeom.exact import RR
 from attngeom.exact.fitting import fit
+from attngeom.limits.rounding import FIT_FIBER, FIT_REST
 from attngeom.limits.trials import POLISH_STEPS
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import jacobian
-from attngeom.recovery.polish import LIMITS, relative_error
+from attngeom.recovery.polish import relative_error
 from contract import emit, require
 
 SIZES, QUICK = (2, 4, 6, 8, 10), (2, 4, 6)
@@ -46,7 +47,8 @@ def measure(d: int) -> None:
             before = time.process_time()
             try:
                 if method == "ours":
-                    x = fit(start, misfit, lambda x: (derivative(x), np.ones(x.size)), steps=POLISH_STEPS, **LIMITS)
+                    bounds = {"cut": FIT_FIBER, "rest": FIT_REST}
+                    x = fit(start, misfit, lambda x: (derivative(x), np.ones(x.size)), steps=POLISH_STEPS, **bounds)
                 else:
                     limits = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15, "max_nfev": 2 * POLISH_STEPS}
                     x = least_squares(misfit, start, derivative, method=method.split()[1], **limits).x

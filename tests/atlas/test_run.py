@@ -180,7 +180,7 @@ class BrokenExecutor(ThreadPoolExecutor):
 
 
 def test_a_run_stops_when_all_workers_are_broken(path, thread, monkeypatch):
-    for name in ("BATCH_SECONDS", "SECONDS_PER_WORKER"):
+    for name in ("BATCH_SECONDS", "WORKER_SECONDS"):
         monkeypatch.setattr(f"attngeom.atlas.runner.{name}", 1e-4)
     with FactStore(path) as store:
         with BrokenExecutor(1) as executor, pytest.raises(WorkersLost, match="10 batches in a row were lost"):
