@@ -215,7 +215,8 @@ class Place:
         """Each root exists at some samples and not at others, where those before it exist: it is no function of the
         weights times a square, so that its sign is free."""
         cells = self.program.cells
-        roots = [cell for cell in sorted(self.program.needed) if cells[cell][0] == "root"]
+        # Roots of one cell are equal: one of them is looked at.
+        roots = sorted({cells[cell][1]: cell for cell in self.program.needed if cells[cell][0] == "root"}.values())
         cases = set(product(roots, (True, False)))
         for index in range(TRIES):
             if not cases: break

@@ -11,16 +11,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attngeom_check
+import attngeom_check_programs
 import pytest
 
 from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
+from attngeom.errors import FormatError
 from attngeom.network import Architecture
 from attngeom.proofs.standalone import check_standalone, find_checker
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.verification import verify
+from attngeom.verification.interpreter import Interpreter
+from attngeom.verification.programs import CheckedProgram
 from tests.effort import choose, thorough
 from tests.proofs.examples import examples
 from tests.proofs.mutations import disagree, mutate, seal, standalone
@@ -109,6 +114,63 @@ def test_traced_programs_need_the_second_file(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-I", "-S", str(lone), str(path)], capture_output=True, text=True)
         assert done.stdout.startswith(f"{path}: {word}: ") and (word == "valid" or PROGRAMS.name in done.stdout)
         (tmp_path / PROGRAMS.name).write_text(PROGRAMS.read_text())
+
+
+SMOOTH = [
+    ["parameter", [], [2, 3], {"name": "W"}],
+    ["input", [], [3], {"name": "x"}],
+    ["input", [], [2], {"name": "y"}],
+    ["circle", [], [2], {"part": "cos", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.25]}],
+    ["circle", [], [2], {"part": "sin", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.25]}],
+    ["contract", [0, 1], [2], {"subscripts": "ij,j->i"}],
+    ["contract", [5, 3], [2], {"subscripts": "i,i->i"}],
+    ["contract", [5, 4], [2], {"subscripts": "i,i->i"}],
+    ["gather", [7, 2], [2], {"index": [1, -1]}],
+    ["add", [6, 8, 2], [2], {"coefficients": [1, -2, 3]}],
+    ["formal", [9], [2], {"name": "exp"}],
+    ["contract", [10], [], {"subscripts": "i->"}],
+    ["constant", [], [], {"entries": ["3/7"]}],
+    ["add", [11, 12], [], {"coefficients": [1, 1]}],
+    ["root", [13], [], {}],
+    ["inverse", [14], [], {}],
+    ["formal", [10], [2], {"name": "exp"}],
+    ["contract", [15, 16], [2], {"subscripts": ",i->i"}],
+]
+PIECES = [
+    ["parameter", [], [3], {"name": "w"}],
+    ["input", [], [3], {"name": "x"}],
+    ["contract", [0, 1], [3], {"subscripts": "i,i->i"}],
+    ["pattern", [2], [3], {"kind": "positive"}],
+    ["contract", [2, 3], [3], {"subscripts": "i,i->i"}],
+    ["pattern", [4], [3, 3], {"kind": "order"}],
+    ["contract", [5, 4], [3], {"subscripts": "ki,i->k"}],
+    ["gather", [6], [2], {"index": [0, 1]}],
+]
+
+
+@pytest.mark.parametrize("nodes", [SMOOTH, PIECES], ids=["functions", "patterns"])
+def test_both_checkers_run_every_operation_alike(nodes: list[Any]) -> None:
+    """Gradients of the lone checker and of verify, at samples of several levels and regions; missing ones too."""
+    record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": len(nodes) - 1}
+    seen = set()
+    for region in range(3):
+        point = {"point": "attngeom/5", "region": region}
+        ours = Interpreter(CheckedProgram.from_json(record), "attngeom/5", region)
+        theirs = attngeom_check_programs.Place(attngeom_check_programs.Program(record), point)
+        for index in range(12):
+            sample = [index + (index << 20), index + 1, index + 2][: ours.levels + 1]
+            for output in (-1, 1):
+                try:
+                    found = ours.gradient(sample, output).tolist()
+                except FormatError:
+                    found = None
+                try:
+                    other = theirs.gradient(sample, output)
+                except attngeom_check.Invalid:
+                    other = None
+                assert found == other
+                seen.add(found is None)
+    assert False in seen and (True in seen or nodes is PIECES)
 
 
 def test_slices_and_folds_of_traced_programs() -> None:
