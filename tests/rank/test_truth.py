@@ -44,6 +44,9 @@ TWO = {"a": (), "b": ()}
         (lambda w, x: np.sin(w["a"] * x) + np.sin(w["b"] * x), "proven"),
         (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "undecided"),
         (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(-w["a"] * x), "proven"),
+        (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(w["a"] * x + 1), "undecided"),
+        (lambda w, x: np.cos(w["a"] * x) + np.sin(w["b"] - w["a"] * x), "undecided"),
+        (lambda w, x: w["a"] * np.sqrt(x * x + 1) + w["b"] * np.sqrt(2 * x * x + 2 - (x * x + 1)), "proven"),
         (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(-x), "undecided"),
         (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(2 * x), "proven"),
         (lambda w, x: w["a"] * np.log(w["b"] * w["b"] + 1) * x, "probabilistic"),
@@ -51,6 +54,17 @@ TWO = {"a": (), "b": ()}
 )
 def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
     assert prove_rank(find_point(trace(network, (), weights=TWO), 0)).standing == standing
+
+
+def test_sines_whose_arguments_differ_by_a_number_are_related():
+    """sin(ax + 1) is a combination of sin(ax) and cos(ax): three dimensions, where free values show four."""
+
+    def network(w, x):
+        angle = w["a"] * x
+        return w["b"] * np.sin(angle) + w["c"] * np.cos(angle) + w["d"] * np.sin(angle + 1)
+
+    answer = analyze(network, (), weights=dict.fromkeys("abcd", ()))
+    assert not answer.is_proven and answer.standing == "undecided"
 
 
 def test_a_rank_of_related_values_is_no_bound():

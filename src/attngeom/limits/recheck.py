@@ -44,6 +44,8 @@ CHANGE_TERMS = 5_000
 """Terms of one change; what is longer is given up."""
 FIELD_MONOMIALS = 400_000
 """Products of monomials for one field."""
+FIELD_STEPS = 8 * 10**6
+"""Monomials that are looked at while the changes along one field are simplified: looking is cheaper than products."""
 SHORT_CHANGE = 64
 """Terms of a change that is expanded although it could not be evaluated."""
 MINOR_SAMPLES = 10**6

@@ -279,17 +279,19 @@ def _integrals_are_free(point: NamedPoint, count: int) -> bool:
 
 def _angles_are_free(point: NamedPoint, count: int) -> bool:
     """Whether the arguments, up to their signs, are independent modulo functions of the weights."""
-    parts, each, total = [], 8, 0
+    parts, seen, each, total = [], [], 8, 0
     while total < count:
         other = find_point(point.program, seed=total, region=point.region, name=f"{point.name}/angle")
         values, _ = _arguments(other, ("sin", "cos"), each)
         parts.append(values[1:] - values[:1])
+        seen.append(values)
         total += each - 1
-    changes = np.mod(np.concatenate(parts), point.prime)
-    changes = np.where(changes > point.prime // 2, changes - point.prime, changes)
-    signs = np.array([next((np.sign(x) for x in column if x), 1.0) for column in changes.T])
-    distinct = np.unique(changes * signs, axis=1)
-    return bool(Elimination(distinct.copy(), point.prime, keep_upper=False).run().rank == distinct.shape[1])
+    field = BalancedResidues(point.prime)
+    whole, changes = field.balance(np.concatenate(seen)), field.balance(np.concatenate(parts))
+    signs = np.array([next((np.sign(x) for x in column if x), 1.0) for column in whole.T])
+    # Equal arguments count once; a x and a x + 1, whose differences are equal, are two, and related.
+    _, distinct = np.unique(whole * signs, axis=1, return_index=True)
+    return bool(Elimination(changes[:, distinct], point.prime, keep_upper=False).run().rank == len(distinct))
 
 
 def exponents_are_independent(program: Program, seed: int = 0) -> bool:

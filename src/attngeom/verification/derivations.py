@@ -16,7 +16,7 @@ from itertools import combinations
 from flint import fmpq
 
 from attngeom.exact.arrays import Array
-from attngeom.limits.recheck import CHANGE_TERMS, FIELD_MONOMIALS, SHORT_CHANGE
+from attngeom.limits.recheck import CHANGE_TERMS, FIELD_MONOMIALS, FIELD_STEPS, SHORT_CHANGE
 from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
 from attngeom.verification.programs import CheckedProgram
 
@@ -45,7 +45,7 @@ class Derivations:
     def __init__(self, program: CheckedProgram, values: Sequence[Array], p: int) -> None:
         self.terms = AtomTable(program)
         self.p = p
-        self._work = 0
+        self._work = self._steps = 0
         self._evaluate(values)
 
     def _evaluate(self, values: Sequence[Array]) -> None:
@@ -91,7 +91,7 @@ class Derivations:
 
         ``field``: (weight that moves, weight by which, or None for 1): times what.
         """
-        self._work = 0
+        self._work = self._steps = 0
         try:
             return self._vanishes(field)
         except TooLong:
@@ -149,6 +149,12 @@ class Derivations:
         if self._work > FIELD_MONOMIALS:
             raise TooLong
 
+    def _look(self, monomials: int) -> None:
+        """Pay for monomials that are about to be looked at."""
+        self._steps += monomials
+        if self._steps > FIELD_STEPS:
+            raise TooLong
+
     def _add_change(self, total: Polynomial, m: Monomial, times: fmpq, changes: Mapping[int, Polynomial]) -> None:
         """total += times · d m."""
         for atom, exponent in m:
@@ -177,6 +183,7 @@ class Derivations:
         for m in list(polynomial):
             if m not in polynomial:
                 continue
+            self._look(len(m) ** 2)
             for part in _parts(m):
                 whole = next(
                     (s for s in self.terms.sums_with.get(part, ()) if self._holds(polynomial, m, part, s)), None
@@ -199,6 +206,7 @@ class Derivations:
                 definition = self.terms.atoms[atom].definition
                 if definition is None or exponent < 2:
                     continue
+                self._look(len(definition))
                 rest = multiply(m, ((atom, -2),))
                 written = {multiply(rest, n): times * c for n, c in definition.items()}
                 gone = sum(polynomial.get(n) == -c for n, c in written.items())
@@ -213,6 +221,7 @@ class Derivations:
     def _holds(self, polynomial: Polynomial, m: Monomial, part: Monomial, whole: int) -> bool:
         definition = self.terms.atoms[whole].definition
         assert definition is not None
+        self._look(len(definition))
         cofactor, times = multiply(m, power(part, -1)), polynomial[m] / definition[part]
         return all(polynomial.get(multiply(cofactor, n)) == times * c for n, c in definition.items())
 
@@ -223,6 +232,7 @@ class Derivations:
         """
         if len(polynomial) == 1:
             return False
+        self._look(sum(map(len, polynomial)) * self._samples)
         values = [self._value(polynomial, sample) for sample in range(self._samples)]
         return len(polynomial) <= SHORT_CHANGE if None in values or not values else not any(values)
 
