@@ -1,0 +1,105 @@
+"""MLPs and experts as programs: activations, gates, clamps, routers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from attngeom.models.programs.parts import Parts, SeenVector, SublayerOutput
+from attngeom.models.specification import MLP, Experts
+
+GELU_CUBIC, GELU_SCALE, QUICK = 0.044715, math.sqrt(2 / math.pi), 1.702
+BELOW_ALL = 4
+"""More than two scores between 0 and 1 differ by: what takes an expert out of the choice."""
+
+
+class UnitParts(Parts):
+    """What hidden units add to a token."""
+
+    def units(self, name: str, mlp: MLP, u: SeenVector, rows: int) -> SublayerOutput:
+        """down(φ(gate) ∘ up), or down(φ(up))."""
+        b = self.b
+        up = self.linear(f"{name}.up", u, (mlp.width,), mlp.up_bias)
+        if mlp.gated:
+            gate = self.linear(f"{name}.gate", u, (mlp.width,), mlp.up_bias)
+            if self.acting and mlp.limit is not None:
+                # Acting rows are measured in limits, so that random ones reach them.
+                gate, up = (b.multiply(x, self.number(mlp.limit)) for x in (gate, up))
+            gate, up = self.limited(mlp, gate, up)
+            one = mlp.activation == "swiglu_oai"
+            hidden = b.multiply(self.activation(mlp.activation, gate), b.add(up, self.number(1)) if one else up)
+        else:
+            hidden = self.activation(mlp.activation, up)
+        down = b.parameter(f"{name}.down", (rows, mlp.width))
+        y = b.contract("pm,dm->pd", hidden, down)
+        if mlp.down_bias:
+            y = b.add(y, b.parameter(f"{name}.down_bias", (rows,)))
+        return SublayerOutput(y, hidden, mlp.down_bias)
+
+    def limited(self, mlp: MLP, gate: int, up: int) -> tuple[int, int]:
+        """min(gate, limit) and up between −limit and limit."""
+        if mlp.limit is None:
+            return gate, up
+        b, limit = self.b, self.number(mlp.limit)
+        low = b.scale(b.maximum(b.scale(up, -1), b.scale(limit, -1)), -1)
+        return b.scale(b.maximum(b.scale(gate, -1), b.scale(limit, -1)), -1), b.maximum(low, b.scale(limit, -1))
+
+    def activation(self, name: str, x: int) -> int:
+        b = self.b
+        if name == "relu":
+            return b.relu(x)
+        if name == "gelu":
+            return b.gelu(x)
+        if name == "tanh":
+            return b.tanh(x)
+        if name == "sigmoid":
+            return b.sigmoid(x)
+        if name == "gelu_tanh":
+            cube = b.multiply(b.multiply(b.multiply(x, x), x), self.number(GELU_CUBIC))
+            # (1 + tanh z)/2 = σ(2z).
+            return b.multiply(x, b.sigmoid(b.multiply(b.add(x, cube), self.number(2 * GELU_SCALE))))
+        slope = b.multiply(x, self.number(QUICK)) if name in ("quick_gelu", "swiglu_oai") else x
+        return b.multiply(x, b.sigmoid(slope))
+
+    def experts(self, name: str, part: Experts, u: SeenVector, rows: int) -> SublayerOutput:
+        """The experts that run, weighted by the router, and the shared one."""
+        b = self.b
+        kept = self.routed(name, part, self.linear(f"{name}.router", u, (part.count,), part.router_bias))
+        total = None
+        for index in range(part.count):
+            weight = b.move([kept], b.numbers([kept])[0][..., index : index + 1])
+            term = b.multiply(weight, self.units(f"{name}.{index}", part.expert, u, rows).node)
+            total = term if total is None else b.add(total, term)
+        assert total is not None
+        if part.shared is not None:
+            total = b.add(total, self.units(f"{name}.shared", part.shared, u, rows).node)
+        return SublayerOutput(total)
+
+    def routed(self, name: str, part: Experts, logits: int) -> int:
+        """The weights of the experts, 0 for those that do not run."""
+        b = self.b
+        shares = b.softmax(logits, 1) if part.router == "softmax" else b.sigmoid(logits)
+        kept = b.multiply(shares, self.chosen(part, shares)) if part.active < part.count else shares
+        if part.normalised:
+            kept = b.divide(kept, b.sum(kept, [1], keepdims=True))
+        return kept if part.factor == 1.0 else b.multiply(kept, self.number(part.factor))
+
+    def chosen(self, part: Experts, shares: int) -> int:
+        """1 for the experts of the best groups that are the best of them, else 0."""
+        b = self.b
+        if part.expert_groups > 1:
+            size = part.count // part.expert_groups
+            split = b.reshape(shares, (*b.shape(shares)[:-1], part.expert_groups, size))
+            best = b.multiply(split, self.largest(split, min(size, 2 if part.router == "sigmoid" else 1)))
+            groups = self.largest(b.sum(best, [-1]), part.active_groups)
+            mask = b.move([groups], np.repeat(b.numbers([groups])[0], size, axis=-1))
+            below = b.multiply(b.subtract(mask, self.number(1)), self.number(BELOW_ALL))
+            shares = b.add(b.multiply(shares, mask), below)
+        return self.largest(shares, part.active)
+
+    def largest(self, x: int, count: int) -> int:
+        """1 for the largest entries of the last axis, else 0."""
+        order = self.b.order(x)
+        numbers = self.b.numbers([order])[0][..., :count, :]
+        return self.b.sum(self.b.move([order], numbers), [-2])
