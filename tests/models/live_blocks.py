@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from attngeom.errors import AttnGeomError
 from attngeom.models.counts.redundancy import block_redundancy
+from attngeom.models.programs import block_program
 from attngeom.models.proofs import prove_block
-from attngeom.models.proofs.regions import is_piecewise
 from tests.models.random_kinds import KindSampler
 from tests.models.true_function import FloatRank, Sample, TrueFunction, rank_of
 
@@ -61,7 +61,7 @@ def verdict(seed: int, rare: float) -> tuple[str, str]:
         pass
     count = size - found.total
     need, best = max(lower, count if found.is_proven else 0), FloatRank(-1, 1.0)
-    regions = is_piecewise(kind.block.mlp)
+    regions = any(block_program(kind.block, kind.width).places("pattern"))
     for point in range(REGION_POINTS if regions else MORE_POINTS):
         if point >= POINTS and best.rank >= need:
             break

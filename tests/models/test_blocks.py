@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.modular import rank_mod_p
 from attngeom.models.counts.hypotheses import violations
-from attngeom.models.counts.redundancy import block_redundancy, redundancy
+from attngeom.models.counts.redundancy import Redundancy, block_redundancy, redundancy
 from attngeom.models.presets import published
-from attngeom.models.programs import block_program
-from attngeom.models.proofs import prove_block, prove_model, prove_redundancy, shrink
+from attngeom.models.programs import block_program, model_program
+from attngeom.models.proofs import model_proof, prove_block, prove_model, prove_redundancy, shrink
 from attngeom.models.proofs.evidence import prove_program
-from attngeom.models.proofs.formal import PRIME, Dual, Tape, constant, inverse
+from attngeom.models.proofs.independence import find_obstacle
+from attngeom.models.proofs.tokens import Pairs, TokenPoint
 from attngeom.models.specification import MLP, LogitHead, Norm, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
-from attngeom.programs.arithmetic import CHAIN
+from attngeom.programs import Builder
+from attngeom.programs.arithmetic import CHAIN, RealArithmetic
+from attngeom.programs.operations import Point
+from attngeom.programs.passes import run, value
 from attngeom.rank import analysis
 from attngeom.rank.analysis import derivations_at
 from attngeom.rank.lower import bound_rank
@@ -351,20 +355,95 @@ def test_too_large_problems_are_refused() -> None:
         prove_model(spec)
 
 
-def test_dual_numbers() -> None:
-    """Derivatives of a product, of a root and of a quotient at a point that can be checked by hand: x = 4."""
-    x = Dual(np.array([[4]]), np.array([[[1]]]))
-    tape = Tape(np.random.default_rng(0), 1)
-    root = tape.root(x)
-    assert root.slope is not None and tape.good.all()
-    assert (root.value**2 % PRIME == 4).all() and (2 * root.value * root.slope[..., 0] % PRIME == 1).all()
-    square, fraction = x * x, tape.reciprocal(x)
-    assert square.slope is not None and fraction.slope is not None
-    assert square.slope.item() == 8
-    assert fraction.slope.item() == PRIME - int(inverse(np.array([16]))[0]) == (-constant(0.0625)) % PRIME
+def softened(spec: TransformerSpec) -> TransformerSpec:
+    """The same with attention to both sides."""
+    block = spec.stack.block(0)
+    assert block.attention is not None
+    kind = replace(block, attention=replace(block.attention, causal=False))
+    return replace(spec, stacks=(replace(spec.stack, name="encoder", kinds=(kind,)),))
 
 
-def test_missing_roots_are_marked() -> None:
-    tape = Tape(np.random.default_rng(0), 2)
-    tape.root(Dual(np.array([4, PRIME - 4])))
-    assert tape.good.tolist() == [True, False]
+def test_scores_that_depend_on_each_other_are_no_proof() -> None:
+    """exp s and exp 2s of a score, of a lone one, of an exponential; and a root of a square."""
+    assert find_obstacle(model_program(softened(MODELS["positions"][0])), "test", both_orders=False) == ""
+    b = Builder()
+    tokens = b.parameter("tokens", (5, 2))
+    rows = []
+    for name in ("first", "second"):
+        table = b.numbers([tokens])[0]
+        moves = b.subtract(b.move([tokens], table[1:]), b.move([tokens], table[0]))
+        rows.append(b.add(b.move([tokens], table[0]), b.contract("v,vd->d", b.input(name, (4,)), moves)))
+    score = b.contract("d,d->", *rows)
+    once = b.exp(score)
+    symmetric = b.build(b.reshape(once, (1,)))
+    assert find_obstacle(symmetric, "test", both_orders=False) == ""
+    twice = b.build(b.reshape(b.add(once, b.exp(b.scale(score, 2))), (1,)))
+    assert "two tokens" in find_obstacle(twice, "test", both_orders=False)
+    lone = b.exp(b.contract("d,d->", rows[1], rows[1]))
+    doubled = b.exp(b.scale(b.contract("d,d->", rows[1], rows[1]), -3))
+    assert "one token" in find_obstacle(b.build(b.reshape(b.add(lone, doubled), (1,))), "test", both_orders=True)
+    outer = b.add(b.exp(once), b.exp(b.scale(once, -1)))
+    assert "exponentials of exponentials" in find_obstacle(b.build(b.reshape(outer, (1,))), "test", both_orders=False)
+    square = b.root(b.multiply(b.contract("d,d->", rows[1], rows[1]), b.contract("d,d->", rows[1], rows[1])))
+    assert "signs" in find_obstacle(b.build(b.reshape(square, (1,))), "test", both_orders=True)
+
+
+def test_joint_roots_of_squares_are_not_used() -> None:
+    """√(E²) for an exponential E of a pair: no sign is free, so that no pair is drawn; √(1 + E²) has free ones."""
+    for one in (0, 1):
+        b = Builder()
+        tokens = b.parameter("tokens", (5, 2))
+        table, rows = b.numbers([tokens])[0], []
+        for name in ("first", "second"):
+            moves = b.subtract(b.move([tokens], table[1:]), b.move([tokens], table[0]))
+            rows.append(b.add(b.move([tokens], table[0]), b.contract("v,vd->d", b.input(name, (4,)), moves)))
+        value = b.exp(b.contract("d,d->", *rows))
+        radicand = b.add(b.multiply(value, value), b.constant(np.array(one)))
+        point = TokenPoint(b.build(b.reshape(b.root(radicand), (1,))), "test")
+        pairs = Pairs(np.array([0, 1, 2]), np.array([1, 2, 3]), np.zeros(3, np.int64), np.arange(3))
+        attempts = np.concatenate([point.find_attempts(pairs) for _ in range(2)])
+        assert (attempts >= 0).any() == bool(one)
+
+
+def test_a_count_that_is_wrong_is_never_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One symmetry too few leaves the bounds apart; one too many contradicts the rank."""
+    spec = MODELS["llama tied"][0]
+    true = redundancy(spec)
+
+    def wrong(extra: int) -> Redundancy:
+        term = replace(true.terms[0], count=true.terms[0].count + extra)
+        return replace(true, terms=(term, *true.terms[1:]))
+
+    monkeypatch.setattr(model_proof, "redundancy", lambda _: wrong(-1))
+    proof = prove_model(spec)
+    assert proof.standing == "undecided" and proof.lower == spec.parameters - true.total < proof.upper
+    monkeypatch.setattr(model_proof, "redundancy", lambda _: wrong(1))
+    with pytest.raises(AssertionError, match="report"):
+        prove_model(spec)
+
+
+def test_a_small_vocabulary_is_undecided() -> None:
+    proof = prove_model(replace(MODELS["llama"][0], vocabulary=5))
+    assert proof.standing == "undecided" and proof.lower < proof.upper
+
+
+def test_the_program_of_a_model_turns_with_its_stream() -> None:
+    """In floats: all that writes turned, all that reads turned back; and the head alone does not follow."""
+    spec = MODELS["llama"][0]
+    program = model_program(spec)
+    rng = np.random.default_rng(0)
+    tensors = {name: rng.normal(size=(1, *shape)) for name, shape in program.parameters.items()}
+    inputs = {name: rng.normal(size=(3, *shape)) for name, shape in program.inputs.items()}
+
+    def logits(weights: dict[str, np.ndarray]) -> np.ndarray:
+        return value(program, run(program, Point(RealArithmetic(), weights | inputs)))
+
+    turn = np.linalg.qr(rng.normal(size=(spec.width, spec.width)))[0]
+    moved = {}
+    for name, tensor in tensors.items():
+        writes = name == "tokens" or name.endswith((".output", ".down"))
+        axis = tensor.ndim - 1 if name == "tokens" or not writes else tensor.ndim - 2
+        moved[name] = np.moveaxis(np.tensordot(tensor, turn, (axis, 0)), -1, axis)
+    assert np.allclose(logits(moved), logits(tensors)) and not np.allclose(
+        logits(tensors | {"head": moved["head"]}), logits(tensors)
+    )

@@ -121,6 +121,15 @@ class Program:
         return tuple(reached)
 
     @cached_property
+    def sources(self) -> tuple[frozenset[str], ...]:
+        """For each node the names of the inputs that reach it."""
+        sources: list[frozenset[str]] = []
+        for node in self.nodes:
+            own = {node.data["name"]} if node.operation == "input" else set()
+            sources.append(frozenset(own).union(*(sources[k] for k in node.inputs)))
+        return tuple(sources)
+
+    @cached_property
     def lone_roots(self) -> dict[int, str]:
         """The roots that rest on one input alone and on no function, with its name."""
         sources: list[frozenset[str]] = []

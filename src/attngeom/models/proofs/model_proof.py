@@ -1,23 +1,59 @@
-"""Proof of the redundancy of a small whole model by rank."""
+"""Proof of the redundancy of a small whole model: the rank of its program at pairs of tokens, and the count.
+
+From below the dimension is the rank of the derivative at pairs of tokens mod p, if random values may stand for
+functions there, which is checked. From above it is the number of weights minus the count of :mod:`attngeom.models.
+counts`, whose symmetries hold for sequences of any length (docs/theorems/models.md, sections 2 and 3).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from attngeom.errors import InputError, SizeError
-from attngeom.exact.arrays import Array
-from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.residues import BalancedResidues
+from attngeom.errors import InputError, SingularError, SizeError
+from attngeom.exact.elimination import Elimination
 from attngeom.models.counts.redundancy import redundancy
+from attngeom.models.programs.models import model_program
+from attngeom.models.proofs.block_proof import check_provable
 from attngeom.models.proofs.evidence import RankProof
-from attngeom.models.proofs.formal import PRIME, RootsMissing
-from attngeom.models.proofs.model_moves import model_moves
-from attngeom.models.proofs.models import ModelFunction, check_model
-from attngeom.models.proofs.regions import is_piecewise
+from attngeom.models.proofs.independence import find_obstacle
+from attngeom.models.proofs.tokens import Pairs, TokenPoint, both_are_read
 from attngeom.models.specification import TransformerSpec
+from attngeom.programs.arithmetic import CHAIN
+from attngeom.programs.passes import needed_entries
+from attngeom.programs.program import Program
 
 MAX_PARAMETERS = 4096
-MAX_POINTS = 4
+MAX_ROOTS = 11
+"""Roots of a token, and of two if both see each other: 2^11 draws for one with all of them."""
+MAX_POINTS, MAX_REGIONS = 4, 9
+"""Points that are tried where roots are missing, and regions of piecewise functions."""
+SPARE = 16
+
+
+def check_model(spec: TransformerSpec) -> None:
+    """Refuse what the proof by rank does not cover: two stacks, front ends, relative tables, no norm in front."""
+    stack = spec.stack
+    if len(spec.stacks) != 1 or not stack.embeds_tokens or spec.other_parameters:
+        raise InputError("a model with two stacks or a front end given; whole models are proved with one token stream")
+    for block in stack.kinds:
+        check_provable(block, spec.width)
+    own = [block.attention for block in stack.kinds if block.attention is not None]
+    is_narrow = any(part.window is not None and part.window < 2 for part in own)
+    if spec.width < 3 or is_narrow or stack.positions - stack.unread_positions == 1:
+        raise InputError("a width below 3, a window of 1 token or one position given; not proved as a whole")
+    if spec.embedding_rank:
+        raise InputError("a model with projected tokens given; whole models are proved with one table of tokens")
+    if stack.relative_buckets or not spec.vocabulary:
+        raise InputError("a model with a relative position table or without tokens given; not proved as a whole")
+    if len({part.causal for part in own}) > 1 or not stack.order:
+        raise InputError("a model without layers, or with attention of both kinds, given; not proved as a whole")
+
+
+def count_roots(program: Program) -> int:
+    """The roots that rest on the second token, or on any where both see each other, behind one output."""
+    flags = needed_entries(program, 0)
+    both = both_are_read(program)
+    return sum(int(flags[k].sum()) for k in program.places("root") if both or "second" in program.sources[k])
 
 
 def prove_model(spec: TransformerSpec, *, seed: int = 0, subject: str = "model") -> RankProof:
@@ -29,51 +65,62 @@ def prove_model(spec: TransformerSpec, *, seed: int = 0, subject: str = "model")
     check_model(spec)
     if spec.parameters > MAX_PARAMETERS:
         raise SizeError(f"a model of {spec.parameters} weights given; at most {MAX_PARAMETERS} are proved by rank")
-    try:
-        formula = redundancy(spec).total
-    except InputError:
-        formula = None
-    rng = np.random.default_rng(seed)
-    piecewise = any(is_piecewise(block.mlp) for block in spec.stack.kinds)
-    lower, upper, samples = 0, spec.parameters, 0
-    for _ in range(MAX_POINTS):
-        try:
-            rank, bound, drawn = _bounds(ModelFunction(spec, rng))
-        except RootsMissing:
-            continue
-        lower, upper, samples = max(lower, rank), min(upper, bound), samples + drawn
-        if lower == upper or not piecewise:
-            break
+    formula = redundancy(spec).total
+    program = model_program(spec)
+    roots = count_roots(program)
+    if roots > MAX_ROOTS:
+        raise SizeError(f"a model with {roots} norms per token given; the proof draws until all roots exist: too many")
+    both_orders = not both_are_read(program)
+    obstacle = find_obstacle(program, f"attngeom/{seed}", both_orders)
+    upper = spec.parameters - formula
+    lower, samples = (0, 0) if obstacle else _rank(program, spec.width, upper, both_orders, seed)
+    if lower > upper:
+        raise AssertionError("the count of a model is larger than its redundancy; please report this")
     return RankProof(
         subject=subject,
         parameters=spec.parameters,
         lower=lower,
         upper=upper,
         formula=formula,
-        prime=PRIME,
+        prime=CHAIN[0],
         seed=seed,
         samples=samples,
+        obstacle=obstacle,
     )
 
 
-def _bounds(function: ModelFunction) -> tuple[int, int, int]:
-    """Rank of the derivative, bound by the symmetries, and the number of pairs of tokens."""
-    spec, size = function.spec, function.point.size
-    derivative = function.rows(16 + 3 * size // (2 * spec.width))
-    upper = checked_upper_bound(model_moves(spec, function.point), derivative)
-    lower = rank_mod_p(derivative, PRIME)
-    if lower < upper:
-        derivative = function.rows(spec.vocabulary**2)
-        lower = rank_mod_p(derivative, PRIME)
-    return lower, upper, len(derivative) // (spec.vocabulary if spec.head else spec.width)
+def _rank(program: Program, width: int, expected: int, both_orders: bool, seed: int) -> tuple[int, int]:
+    """The largest rank at pairs of tokens over some points, and the number of pairs."""
+    piecewise = any(program.places("pattern"))
+    best, drawn, failed = 0, 0, 0
+    for number in range(MAX_REGIONS if piecewise else MAX_POINTS):
+        try:
+            point = TokenPoint(program, f"attngeom/{seed}.{number}", number)
+        except SingularError:
+            continue
+        pairs = _choose_pairs(point, both_orders, seed)
+        few = pairs[: (expected + SPARE) * 3 // (2 * width) + SPARE]
+        for own in (few, pairs) if len(few) < len(pairs) else (pairs,):
+            attempts = point.find_attempts(own)
+            there = attempts >= 0
+            if not there.any():
+                continue
+            rows = point.rows(own[there], attempts[there], width)
+            drawn += int(there.sum())
+            best = max(best, Elimination(rows, point.prime, keep_upper=False).run().rank)
+            if best >= expected:
+                return best, drawn
+        failed += 1
+        if failed == MAX_POINTS and not piecewise:
+            break
+    return best, drawn
 
 
-def checked_upper_bound(moves: Array, derivative: Array) -> int:
-    """parameters − rank of the moves, after a check that the derivative annihilates every move."""
-    field = BalancedResidues(PRIME)
-    residues = field.from_integers(derivative)
-    for start in range(0, len(moves), 64):
-        if field.multiply(residues, field.from_integers(moves[start : start + 64]).T).any():
-            raise AssertionError("an infinitesimal symmetry changes the function; please report this")
-    size = int(derivative.shape[1])
-    return size - (rank_mod_p(moves, PRIME) if len(moves) else 0)
+def _choose_pairs(point: TokenPoint, both_orders: bool, seed: int) -> Pairs:
+    """All pairs of different tokens in a random order, each at a random place."""
+    size = point.vocabulary
+    rng = np.random.default_rng(seed)
+    first, second = np.divmod(rng.permutation(size * size), size)
+    kept = first != second if both_orders else first < second
+    first, second = first[kept], second[kept]
+    return Pairs(first, second, rng.integers(0, len(point.outputs), len(first)), np.arange(len(first)))
