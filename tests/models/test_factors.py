@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import attngeom
 from attngeom.groups import ComplexScales, GeneralLinear, Group, Orthogonal, RealScales
 from attngeom.models import Sampler, act, random_symmetry
 from attngeom.models.counts.redundancy import block_redundancy
@@ -131,3 +134,15 @@ def test_gauges_are_constant_on_the_orbit(group: Group, gauge) -> None:
             np.testing.assert_allclose(one, two, atol=1e-12)
     if gauge == "balanced":
         np.testing.assert_allclose(group.moment(*form), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("option", ["qk_norm", "sinks", "softcap"])
+def test_few_files_name_an_option(option: str) -> None:
+    """The specification says what an option means; its operation, its storage and its words are the others."""
+    root = Path(attngeom.__file__).parent
+    naming = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(rf"\b{option}\b", path.read_text(encoding="utf-8"))
+    ]
+    assert 2 <= len([name for name in naming if not name.startswith("models/families/")]) <= 5

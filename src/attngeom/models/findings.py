@@ -71,10 +71,9 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
         sublayers.append(("cross", block.cross, stored.cross, folded.cross))
     for part, spec, before, after in sublayers:
         assert spec is not None
-        centred = spec.qk_norm is not None and spec.qk_norm.is_centred
-        table = _head_rows(layer, part, after, unit, centred)
+        table = _head_rows(layer, part, after, unit, spec.is_centred)
         rows += table
-        remarks += _head_findings(layer, part, table, after, centred)
+        remarks += _head_findings(layer, part, table, after, spec.is_centred)
         remarks += _constant_findings(layer, part, spec, before)
         remarks += _rotary_findings(layer, part, spec, before)
         if layer == 0 and part == "attention":
@@ -233,8 +232,7 @@ def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: Att
     if len(set(spec.rotary.frequencies)) < len(spec.rotary.frequencies):
         text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
         remarks.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
-    centred = spec.qk_norm is not None and spec.qk_norm.is_centred
-    if weights.query_gain is not None and weights.key_gain is not None and not centred:
+    if weights.query_gain is not None and weights.key_gain is not None and not spec.is_centred:
         f = weights.turned_key.weight.shape[1]
         equal = (weights.query_gain[:, :f] == weights.query_gain[:, f : 2 * f]).all(axis=0)
         equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)

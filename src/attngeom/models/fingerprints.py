@@ -183,7 +183,7 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
             values.append(
                 [name, hashlib.sha256((model.tensors.raw(name).astype(np.float64) + 0.0).tobytes()).hexdigest()]
             )
-    constants = flatten({"head": None if spec.head is None else {"scale": spec.head.scale, "cap": spec.head.softcap}})
+    constants = flatten({"head": None if spec.head is None else dict(zip(("scale", "cap"), spec.head.constants))})
     values.append([constants, [stack.name for stack in spec.stacks]])
     return digest_of(values), digest_of(tables.get("tokens")), _size(values)
 

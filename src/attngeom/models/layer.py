@@ -17,6 +17,10 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 
+HEAD_ARRAYS = ("query_gain", "key_gain", "sinks", "output")
+HEAD_PARTS = ("query", "key", "value", "output", "query_bias", "key_bias", "value_bias", "sinks")
+"""Fields of attention that are arrays with an entry for each head, and names of what is compared head by head."""
+
 
 @dataclass(frozen=True, eq=False)
 class NormWeights:
@@ -86,7 +90,7 @@ class AttentionWeights:
 
     @property
     def head_numbers(self) -> dict[str, Array]:
-        """Numbers of every head, by name, that no symmetry moves but the order of heads."""
+        """Numbers of every head that only some families store, which no symmetry moves but the order of heads."""
         return {} if self.sinks is None else {"sinks": self.sinks}
 
     @cached_property

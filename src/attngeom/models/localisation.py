@@ -14,9 +14,9 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.limits.shown import LOCATED_UNITS
+from attngeom.models.layer import HEAD_PARTS
 from attngeom.models.misfits import Misfit, Misfits
 
-HEAD_PARTS = ("query", "key", "value", "output", "query_bias", "key_bias", "value_bias", "sinks")
 UNIT_PARTS = ("gate", "up", "down", "gate_bias", "up_bias")
 Name = Callable[[str], str]
 Place = tuple[str, Misfit]

@@ -53,8 +53,8 @@ def _is_mlp(part: str) -> bool:
 def _attention_name(layout: AttentionLayout, part: str) -> str:
     if part in ("query_gain", "key_gain"):
         return f"{layout.query_norm if part == 'query_gain' else layout.key_norm}.weight"
-    if part == "sinks":
-        return layout.sinks
+    if part in layout.extras:
+        return layout.extras[part]
     ending = "bias" if part.endswith("_bias") else "weight"
     base = part.removesuffix("_bias")
     if layout.packing == "latent":

@@ -105,12 +105,12 @@ def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
 
 def key_bias_is_invisible(attention: GroupedAttention) -> bool:
     """A constant added to the plain keys adds the same to all scores of a token, which softmax forgets."""
-    return attention.softcap is None and not attention.sinks and attention.qk_norm is None
+    return not attention.shows_key_constants
 
 
 def value_bias_is_constant(attention: GroupedAttention) -> bool:
     """The shares of a token sum to one, so value biases only add a constant to the output."""
-    return not attention.sinks
+    return attention.shares_sum_to_one
 
 
 def has_unit_scale(spec: MLP) -> bool:

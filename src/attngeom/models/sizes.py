@@ -14,7 +14,15 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights, parts_of
+from attngeom.models.layer import (
+    HEAD_ARRAYS,
+    AttentionWeights,
+    ExpertsWeights,
+    LayerWeights,
+    MLPWeights,
+    NormWeights,
+    parts_of,
+)
 from attngeom.models.model import Model
 from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.views import expanded
@@ -160,8 +168,7 @@ def _common(
 
 
 def _can_drop_heads(spec: GroupedAttention | None) -> bool:
-    joint = spec is not None and spec.qk_norm is not None and spec.qk_norm.is_joint
-    return spec is not None and not spec.alibi and not joint and spec.latent is None
+    return spec is not None and not spec.alibi and not spec.is_joint and spec.latent is None
 
 
 def _live_heads(weights: AttentionWeights) -> Array:
@@ -278,5 +285,5 @@ def _fit_heads(weights: AttentionWeights, count: int) -> AttentionWeights:
 
     names = ("turned_query", "turned_key", "query", "key", "value")
     changes = {name: rows(getattr(weights, name)) for name in names}
-    gains = {name: take(getattr(weights, name)) for name in ("query_gain", "key_gain", "sinks", "output")}
+    gains = {name: take(getattr(weights, name)) for name in HEAD_ARRAYS}
     return weights.with_(**changes, **gains)

@@ -185,6 +185,15 @@ class LogitHead(Checked):
     softcap: float | None = None
     outputs: int = 0
 
+    @property
+    def is_capped(self) -> bool:
+        return self.softcap is not None
+
+    @property
+    def constants(self) -> tuple[float, float | None]:
+        """What multiplies logits, and what caps them."""
+        return self.scale, self.softcap
+
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerSpec(Checked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from attngeom.limits.sizes import ROTARY_FREQUENCIES
 from attngeom.models.checked import Checked, require
@@ -14,6 +14,9 @@ NormKind = Literal["rms", "layer"]
 Scope = Literal["per_head", "each_head", "all_heads"]
 Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid", "swiglu_oai"]
 Router = Literal["softmax", "sigmoid"]
+
+SHOW_SCORES = "a softcap or sinks"
+"""The options by which scores are seen absolutely."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +153,59 @@ class GroupedAttention(Checked):
             biases = self.query_bias or self.key_bias or self.value_bias
             plain = self.groups == self.heads and self.qk_norm is None and not biases
             require(plain, "latent attention with grouped heads, a QK-norm or biases of q, k, v given; not known")
+
+    # What options mean to others: nobody else asks which options there are.
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of scores in the words of the interface."""
+        scope = None if self.qk_norm is None else self.qk_norm.scope
+        return {"qk_norm": scope, "softcap": self.softcap, "sinks": self.sinks}
+
+    @property
+    def head_norm(self) -> Norm | None:
+        """The norm of queries and of keys."""
+        return None if self.qk_norm is None else self.qk_norm.norm
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether one norm covers all heads."""
+        return self.qk_norm is not None and self.qk_norm.is_joint
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether the mean of the coordinates of a head is taken away."""
+        return self.qk_norm is not None and self.qk_norm.is_centred
+
+    @property
+    def shares_gains(self) -> bool:
+        """Whether the gains of queries and keys are those of all heads."""
+        return self.qk_norm is not None and self.qk_norm.shares_gains
+
+    @property
+    def shows_scores(self) -> bool:
+        """Whether scores are seen absolutely: a cap or a sink does not forget what is added to all of a token."""
+        return self.softcap is not None or self.sinks
+
+    @property
+    def forgets_shifts(self) -> bool:
+        """Whether a number added to all scores of a head, and to its sink, is not seen."""
+        return self.softcap is None
+
+    @property
+    def trades_with_sinks(self) -> bool:
+        """Whether a number added to the scores of a head may be added to its sink instead."""
+        return self.sinks and self.softcap is None
+
+    @property
+    def shows_key_constants(self) -> bool:
+        """Whether a constant of unrotated keys is seen: it adds the same to all scores of a token, but for norms."""
+        return self.shows_scores or self.qk_norm is not None
+
+    @property
+    def shares_sum_to_one(self) -> bool:
+        """Whether the weights of a token add up to one, so that value biases add a constant; a sink takes a share."""
+        return not self.sinks
 
     @property
     def rotated(self) -> int:

@@ -54,9 +54,9 @@ class Constants:
 
 
 def constants(part: GroupedAttention | MLP | Experts, source: Stream) -> Constants:
-    """The constants of a sublayer; with sinks the value constants are not constant functions and count as seen."""
+    """The constants of a sublayer; where a sink takes a share, value constants are no constants and count as seen."""
     if isinstance(part, GroupedAttention):
-        silent = part.sinks
+        silent = not part.shares_sum_to_one
         return Constants(
             biases=int(part.output_bias),
             value_size=part.groups * part.value_dim,

@@ -9,7 +9,8 @@ from attngeom.models.checked import require
 from attngeom.models.counts.parts import frequencies
 from attngeom.models.counts.streams import Stream, stream
 from attngeom.models.counts.sublayers import Sublayer, mlps, sublayers
-from attngeom.models.specification import Experts, GroupedAttention, Latent, Norm, Norms, QKNorm, TransformerBlock
+from attngeom.models.specification import Experts, GroupedAttention, Latent, Norm, Norms, TransformerBlock
+from attngeom.models.sublayers import SHOW_SCORES
 
 LEAST_SEEN = 3
 
@@ -58,8 +59,8 @@ def _meaningless(block: TransformerBlock, width: int) -> Iterator[str]:
             yield "swiglu_oai without a gate given; it multiplies a gate and up + 1"
     norms_of = [(norm, width) for norms in block.norms for norm in (norms.input, norms.output, norms.stream)]
     for own in (block.attention, block.cross):
-        if own is not None and own.qk_norm is not None:
-            norms_of.append((own.qk_norm.norm, own.head_dim))
+        if own is not None:
+            norms_of.append((own.head_norm, own.head_dim))
     if any(norm is not None and norm.kind == "layer" and norm.eps == 0 and size == 1 for norm, size in norms_of):
         yield "a LayerNorm of one coordinate with eps 0 given; it divides 0 by 0"
 
@@ -131,26 +132,26 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
         yield f"a frequency for {max(turning.values())} pairs given; at most {seen}, the dimensions seen, are required"
     if own.value_dim > seen:
         yield f"values of {own.value_dim} coordinates given; at most {seen}, the dimensions seen, are required"
-    if own.qk_norm is not None:
-        yield from _qk_norm(own, own.qk_norm, queries, source)
+    if own.head_norm is not None:
+        yield from _head_norm(own, own.head_norm, queries, source)
 
 
-def _qk_norm(own: GroupedAttention, qk_norm: QKNorm, queries: Stream, source: Stream) -> Iterator[str]:
+def _head_norm(own: GroupedAttention, norm: Norm, queries: Stream, source: Stream) -> Iterator[str]:
     """Clause 3."""
     still, turning = frequencies(own.rotary)
-    if qk_norm.norm.eps == 0:
+    if norm.eps == 0:
         yield "a QK-norm with eps 0 given; eps > 0 is required"
     if own.head_dim < 2:
         yield "a QK-norm of one coordinate given; at least 2 are required"
     if len(turning) < sum(turning.values()):
         yield "a QK-norm with equal rotary frequencies given; different ones are required"
     for name, count, read in (("queries", own.heads, queries), ("keys", own.groups, source)):
-        rows = own.head_dim * (count if qk_norm.is_joint else 1)
+        rows = own.head_dim * (count if own.is_joint else 1)
         most = read.seen - read.is_round
         if rows > most:
             yield f"{rows} rows of {name} under one QK-norm given; at most {most} are required"
     spaces = len(turning) + bool(own.unrotated + still)
-    if qk_norm.is_centred and spaces < 3:
+    if own.is_centred and spaces < 3:
         yield f"a QK-norm that takes means away from {spaces} rotated or unrotated parts given; 3 are required"
 
 
@@ -159,8 +160,8 @@ def _latents(own: GroupedAttention, latent: Latent, sublayer: Sublayer, queries:
     still, turning = frequencies(own.rotary)
     if sublayer.before is None or sublayer.before.kind != "rms":
         yield "latents without an RMS norm in front given; one is required"
-    if own.softcap is not None or own.sinks:
-        yield "latents with a softcap or sinks given; none are required"
+    if own.shows_scores:
+        yield f"latents with {SHOW_SCORES} given; none are required"
     if still or len(turning) < sum(turning.values()):
         yield "latents with equal or zero rotary frequencies given; different ones are required"
     ranks = {"key": (latent.key_rank, latent.key_norm)}

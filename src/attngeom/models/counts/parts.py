@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from attngeom.models.counts.streams import Stream, product
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Norm, QKNorm, Rotary
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Norm, Rotary
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)
@@ -46,17 +46,17 @@ def attention_terms(attention: GroupedAttention, queries: Stream, source: Stream
     n = heads // groups
     still, _ = frequencies(attention.rotary)
     plain = attention.unrotated + still
-    absolute = attention.softcap is not None or attention.sinks
-    shown = absolute or attention.qk_norm is not None
+    shown = attention.shows_key_constants
     rows = queries.rows(heads * a, attention.query_bias, True)
     rows += source.rows(groups * (a - plain), attention.key_bias, True)
     rows += source.rows(groups * plain, attention.key_bias, shown)
-    rows += source.rows(groups * v, attention.value_bias, attention.sinks)
+    rows += source.rows(groups * v, attention.value_bias, not attention.shares_sum_to_one)
     width = queries.width
-    value_seen = source.seen + (attention.sinks and source.has_constant(attention.value_bias))
+    shows_constants = not attention.shares_sum_to_one and source.has_constant(attention.value_bias)
+    value_seen = source.seen + shows_constants
     value_output = groups * (v * (n * written + value_seen) - product(v, n * written, value_seen))
     return [
-        *_score_terms(attention, queries, source, absolute),
+        *_score_terms(attention, queries, source),
         RedundantPart(part="value_output", count=value_output, group=f"GL({v})^{groups}", lemma="L1, L2"),
         RedundantPart(
             part="key_bias",
@@ -74,27 +74,29 @@ def attention_terms(attention: GroupedAttention, queries: Stream, source: Stream
     ]
 
 
-def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, absolute: bool) -> list[RedundantPart]:
+def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream) -> list[RedundantPart]:
     """Redundancy of queries and keys: pairs of rotated coordinates, unrotated coordinates, gains of QK-norms."""
     heads, groups = attention.heads, attention.groups
     n = heads // groups
     key_constant = source.has_constant(attention.key_bias)
-    if attention.qk_norm is not None:
+    if attention.head_norm is not None:
         rows = (queries.seen + queries.has_constant(attention.query_bias), source.seen + key_constant)
-        return _normalised_terms(attention, attention.qk_norm, rows)
+        return _normalised_terms(attention, attention.head_norm, rows)
     still, turning = frequencies(attention.rotary)
     plain = attention.unrotated + still
     wide = n * (queries.seen + queries.has_constant(attention.query_bias))
-    tall = source.seen + (absolute and key_constant)
+    tall = source.seen + (attention.shows_scores and key_constant)
     terms = []
     if plain:
         count = groups * (plain * (tall + wide) - product(plain, tall, wide))
         terms.append(RedundantPart(part="query_key", count=count, group=f"GL({plain})^{groups}", lemma="L1, L2"))
         constants = key_constant and queries.has_constant(attention.query_bias)
-        if constants and attention.sinks and attention.softcap is None and plain >= min(tall, wide):
+        if constants and attention.trades_with_sinks and plain >= min(tall, wide):
             # The product of the two constants is then free and adds to the sink of the head.
             terms.append(
-                RedundantPart(part="query_key", count=heads, group=f"R^{heads} between scores and sinks", lemma="L1")
+                RedundantPart(
+                    part="query_key", count=heads, group=f"R^{heads} from scores into the denominator", lemma="L1"
+                )
             )
     tall = source.seen + key_constant
     for size, number in sorted(Counter(turning.values()).items()):
@@ -104,28 +106,27 @@ def _score_terms(attention: GroupedAttention, queries: Stream, source: Stream, a
     return terms
 
 
-def _normalised_terms(attention: GroupedAttention, qk_norm: QKNorm, columns: tuple[int, int]) -> list[RedundantPart]:
+def _normalised_terms(attention: GroupedAttention, norm: Norm, columns: tuple[int, int]) -> list[RedundantPart]:
     """QK-norms: with gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0.
 
     ``columns`` are those that queries and keys see.
     """
     still, turning = frequencies(attention.rotary)
     plain, pairs = attention.unrotated + still, sum(turning.values())
-    shared = qk_norm.shares_gains
-    if qk_norm.norm.gain:
-        owners = 1 if shared else attention.groups
+    if norm.gain:
+        owners = 1 if attention.shares_gains else attention.groups
         count, group = owners * (pairs + plain), f"(R*)^{owners * (pairs + plain)} between the two gains"
     else:
         filled = min(plain, attention.heads // attention.groups * columns[0] + columns[1])
         count = attention.groups * (pairs * (max(columns) > 0) + rotations(plain) - rotations(plain - filled))
         group = f"(U(1)^{pairs} x O({plain}))^{attention.groups}"
     terms = [RedundantPart(part="query_key", count=count, group=group, lemma="L1, L5")]
-    if qk_norm.is_centred:
+    if attention.is_centred:
         means = attention.heads * columns[0] + attention.groups * columns[1]
         text = "means of the rows of every head of q, k"
         terms.append(RedundantPart(part="query_key", count=means, group=text, lemma="L4, inside heads"))
-    if qk_norm.norm.eps == 0:
-        scales = 2 if qk_norm.is_joint else attention.heads + attention.groups
+    if norm.eps == 0:
+        scales = 2 if attention.is_joint else attention.heads + attention.groups
         terms.append(
             RedundantPart(part="query_key", count=scales, group=f"(R+)^{scales} scales of q and k", lemma="L5, eps = 0")
         )

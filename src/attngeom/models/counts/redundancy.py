@@ -194,7 +194,7 @@ def _table_terms(stack: Stack) -> list[RedundantPart]:
     if not heads or first is None:
         return []
     unused = heads * (not first.causal)
-    shifts = heads * (first.softcap is None)
+    shifts = heads * first.forgets_shifts
     return [
         RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="L1"),
         RedundantPart(
@@ -231,7 +231,7 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
 
 def _distribution(spec: TransformerSpec) -> int:
     """Further dimensions lost if only softmax of the logits is seen: a vector added to all rows of the head."""
-    if spec.head is None or spec.head.softcap is not None or spec.embedding_rank:
+    if spec.head is None or spec.head.is_capped or spec.embedding_rank:
         return 0
     seen = stream(spec.width, last_norm(spec.stack))
     if not spec.head.tied:

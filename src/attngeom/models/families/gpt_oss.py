@@ -50,7 +50,7 @@ def specify(config: Config) -> TransformerSpec:
 
 
 def locate(config: Config) -> Places:
-    return llama_places(replace(ATTENTION, sinks="self_attn.sinks"), EXPERTS)
+    return llama_places(replace(ATTENTION, extras={"sinks": "self_attn.sinks"}), EXPERTS)
 
 
 FAMILY = ModelFamily(("gpt_oss",), specify, locate)

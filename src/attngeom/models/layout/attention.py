@@ -81,7 +81,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     return AttentionWeights(
         turned_query, turned_key, plain_query, plain_key, split_heads(value, groups),
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
-        query_gain, key_gain, load(layout.sinks, (heads,)) if spec.sinks else None,
+        query_gain, key_gain, load(layout.extras["sinks"], (heads,)) if spec.sinks else None,
         gain_rests=rests,
     )  # fmt: skip
 
@@ -138,9 +138,7 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
         for name, gain in ((layout.query_norm, weights.query_gain), (layout.key_norm, weights.key_gain)):
             shape = _gain_shape(spec.qk_norm, *gain.shape)
             tensors[f"{name}.weight"] = gain[:, back].reshape(shape) - spec.qk_norm.norm.offset
-    if weights.sinks is not None:
-        tensors[layout.sinks] = weights.sinks
-    return tensors
+    return tensors | {layout.extras[part]: values for part, values in weights.head_numbers.items()}
 
 
 def _store_output(spec: GroupedAttention, layout: AttentionLayout, weights: AttentionWeights) -> dict[str, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from attngeom.exact.arrays import Array
@@ -27,7 +28,7 @@ class AttentionLayout:
     transposed: bool = False
     query_norm: str = ""
     key_norm: str = ""
-    sinks: str = ""
+    extras: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     query_down: str = ""
     key_down: str = ""
     rotated_last: bool = False

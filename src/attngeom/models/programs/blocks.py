@@ -11,8 +11,8 @@ is dominant, so that both have the same functions up to closure:
   have sum 0, only the differences of the columns count; then the constant is free as soon as β or b is there.
 - What is written into a LayerNorm counts up to a multiple of (1, …, 1): its last row is 0.
 - A residual scale is taken into what writes.
-- Without sinks the biases of values add a constant to the output, any one if there is a bias of the output, or if
-  values have as many coordinates as the output: then that bias is there alone.
+- Where weights add up to one, the biases of values add a constant to the output, any one if there is a bias of the
+  output, or if values have as many coordinates as the output: then that bias is there alone.
 - Behind few columns an output norm shows a quadratic form instead of its gains (:meth:`Parts.output_norm`).
 - Coordinates of values, or of queries and keys that neither turn nor are normalised, count only as far as the products
   of their maps can have such a rank.

@@ -49,8 +49,8 @@ def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int
                 yield stream(width, norm).seen
         seen = stream(width, sublayer.before).seen
         own = part if isinstance(part, GroupedAttention) else None
-        if own is not None and own.qk_norm is not None and own.qk_norm.norm.eps == 0:
-            yield min(seen, own.head_dim - own.qk_norm.is_centred)
+        if own is not None and own.head_norm is not None and own.head_norm.eps == 0:
+            yield min(seen, own.head_dim - own.is_centred)
         if own is not None and own.latent is not None:
             ranks = ((own.latent.query_rank, own.latent.query_norm), (own.latent.key_rank, own.latent.key_norm))
             yield from (min(seen, rank or 0) for rank, norm in ranks if norm is not None and norm.eps == 0)
@@ -115,4 +115,4 @@ def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
     if not buckets or block.attention is None:
         return total
     own = block.attention
-    return total + own.heads * ((own.softcap is None) + (not own.causal))
+    return total + own.heads * (own.forgets_shifts + (not own.causal))

@@ -7,7 +7,7 @@ of coordinates with integer coefficients is constant. Let a combination of the a
   modulo constants if differences between attempts are.
 - Then vary the rows of two tokens: mixed differences keep only the arguments of the two pairs of them, in both orders.
 - Then vary one row: only the arguments that rest on this token alone, as the first or the second one, change.
-- What is left rests on weights alone, and has to be coordinates (sinks).
+- What is left rests on weights alone, and has to be coordinates.
 
 Each of these is seen by a rank mod p. For Φ(f) the argument of the exponential is f². Signs of joint roots are tested
 for each pair by :meth:`TokenPoint.find_attempts`, those of lone ones here. Patterns are held where differences are

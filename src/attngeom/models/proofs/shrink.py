@@ -48,7 +48,7 @@ def one_layer(spec: TransformerSpec) -> TransformerSpec:
 def small_width(spec: TransformerSpec) -> int:
     """6, or 10 if one norm covers all heads: its rows have to fit into the width."""
     joint = any(
-        part.map.qk_norm is not None and (part.map.qk_norm.is_joint or part.map.qk_norm.is_centred)
+        part.map.is_joint or part.map.is_centred
         for stack in spec.stacks
         for block in stack.kinds
         for part in sublayers(block)
@@ -84,12 +84,11 @@ def shrink_block(block: TransformerBlock, width: int, small: int) -> Transformer
 
 def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> GroupedAttention:
     # The mean of a head ties its pairs: three of them are the least for which nothing else is lost.
-    centred = attention.qk_norm is not None and attention.qk_norm.is_centred
-    rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary, 3 if centred else 2)
+    rotary = None if attention.rotary is None else _shrink_rotary(attention.rotary, 3 if attention.is_centred else 2)
     plain = min(attention.unrotated, 2)
     shared = min(attention.heads // attention.groups, 2)
     groups = min(attention.groups, 2)
-    if attention.qk_norm is not None and attention.qk_norm.is_joint and shared > 1:
+    if attention.is_joint and shared > 1:
         groups = 1
     fill = attention.groups * attention.value_dim >= width
     value_dim = -(-small // groups) if fill else min(attention.value_dim, 2)

@@ -10,8 +10,8 @@ from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutp
 from attngeom.models.symmetry.constants import AttentionBiases, OutputNormSigns, StreamConstants
 from attngeom.models.symmetry.factor import Factor
 from attngeom.models.symmetry.latents import Latents
+from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
 from attngeom.models.symmetry.norms import InputNorm
-from attngeom.models.symmetry.qk_norm import CentredQueryKey, NormalisedQueryKey
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
 
 
@@ -42,8 +42,8 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
     for place, spec in block.attentions.items():
         if spec.latent is not None:
             yield Latents(block, place)
-        if spec.qk_norm is not None:
-            yield CentredQueryKey(block, place) if spec.qk_norm.is_centred else NormalisedQueryKey(block, place)
+        if spec.head_norm is not None:
+            yield CentredQueryKey(block, place) if spec.is_centred else NormalisedQueryKey(block, place)
         else:
             yield from (RotaryScales(block, place), GroupedQueryKey(block, place))
         yield GroupedValueOutput(block, place)

@@ -157,8 +157,7 @@ class _GainFactor(AttentionFactor):
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """Products of rows times gains, one by one, and what the norm sees: ⟨Q y, Q y'⟩ and ⟨K x, K x'⟩."""
-        weights, norm = probe.weights, self.spec.qk_norm
-        assert norm is not None
+        weights = probe.weights
         sides = [self.seen_rows(rows) for rows in (probe.query_rows, probe.key_rows)]
         grams = [_grams(rows) for rows in sides]
         gains = [integers(gain) for gain in self.gains(weights)]
@@ -172,7 +171,7 @@ class _GainFactor(AttentionFactor):
         rotary = self.spec.rotary
         is_generic = rotary is None or len({0.0, *rotary.frequencies}) == 1 + len(rotary.frequencies)
         is_generic &= self.has_no_more_turns(weights)
-        if norm.is_joint:
+        if self.spec.is_joint:
             joint = [sum(column) % P for rows in grams for column in zip(*rows)]
             return Invariants(scores=scores, joint=joint, is_generic=is_generic)
         share = weights.heads // weights.groups
@@ -210,7 +209,7 @@ class NormalisedQueryKey(_GainFactor):
         weights = self.weights(layer)
         query_gain, key_gain = self.gains(weights)
         f, plain = weights.turned_key.weight.shape[1], weights.key.weight.shape[1]
-        shared = 1 if self.spec.qk_norm is not None and self.spec.qk_norm.shares_gains else weights.groups
+        shared = 1 if self.spec.shares_gains else weights.groups
         yield QKNormTurn(
             sampler.signs(weights.groups, f + plain),
             sampler.scales(shared, f + plain),
