@@ -77,8 +77,9 @@ def test_changed_certificates_get_the_same_verdict(seed: int) -> None:
         assert difference is None, f"{difference}: {json.dumps(record)[:2000]}"
         word, reason = standalone(record)
         counts[word] += 1
-        # Altered programs may have other functions, and altered fields may be beyond a proof.
-        assert word != "unknown" or record["claim"].get("kind") == "network", reason
+        # Altered programs may have other functions, altered fields may be beyond a proof, and an altered upper bound
+        # may name a rule that the lone file does not have.
+        assert word != "unknown" or record["claim"].get("kind") == "network" or "Lemma U" in reason, reason
     assert counts["invalid"] > 5 * counts["valid"]
 
 

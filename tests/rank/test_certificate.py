@@ -69,6 +69,8 @@ CHANGES = {
         0, ["parameter", [], [3, 3], {"name": "Q"}]
     ),
     "an unknown operation": lambda r: r["claim"]["program"]["nodes"][4].__setitem__(0, "conjure"),
+    "no list of sizes": lambda r: r["claim"]["program"]["nodes"][4].__setitem__(2, {}),
+    "no list of nodes": lambda r: r["claim"]["program"]["nodes"][0].__setitem__(1, ""),
     "no witness": lambda r: r.update(witness={}),
 }
 

@@ -117,6 +117,7 @@ def _read_node(row: Any, nodes: Sequence[CheckedNode]) -> CheckedNode:
     operation, inputs, shape, data = read_list(row, 4, "parts of a node")
     if type(operation) is not str or operation not in DATA:
         raise ValueError(f"operation {show(operation)} found")
+    _require(type(inputs) is list and type(shape) is list, "a list of nodes, and one of sizes,")
     inputs = tuple(read_integer(k, 0, len(nodes) - 1, "node") for k in inputs)
     shape = tuple(read_integer(n, 1, PROGRAM_ENTRIES, "size") for n in shape)
     size = prod(shape)
