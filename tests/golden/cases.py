@@ -451,6 +451,8 @@ LAMBDA = [
     one("lambda-one-token", "lambda {in}/token.json"),
     one("lambda-float", "lambda {in}/layer.safetensors", 3),
     one("lambda-text", "lambda {in}/stratum_boundary.json", json=False),
+    one("lambda-cross-entropy", "lambda {in}/stratum_boundary.json --loss cross-entropy"),
+    one("lambda-bad-loss", "lambda {in}/layer.json --loss hinge", 2),
     one("lambda-table", "lambda --widths 2,2 --attention 2 --table"),
     one("lambda-table-softmax", "lambda --widths 2,2,2 --attention 1 --kind softmax --table", json=False),
     Case(

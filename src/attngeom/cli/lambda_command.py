@@ -14,12 +14,16 @@ from attngeom.cli.output import pairs, print_answer, working
 from attngeom.cli.output import table as table_of
 from attngeom.errors import InputError
 from attngeom.interop import read_weights
+from attngeom.interop.arrays import read_array
 from attngeom.interop.learning_benchmark import write_benchmark
 from attngeom.interop.learning_suite import write_suite
 from attngeom.learning import global_learning_coefficient, learning_coefficient, learning_table
+from attngeom.learning.losses import LOSSES
 from attngeom.verification import write_certificate
 
 BENCHMARK = "Write weights, λ, m and a torch module for estimators."
+LOSS = "squared, or cross-entropy: outputs are logits, inputs bounded."
+VOCABULARY = "Inputs are all sequences of the columns of this matrix, d×N (.json, .npy)."
 SUITE = "Write points with proven λ for estimators, and a script that runs one over them."
 
 
@@ -39,6 +43,8 @@ def lambda_command(
     everywhere: Annotated[
         bool, options.flag("--global", "The least pair over all weights of the same function.")
     ] = False,
+    loss: Annotated[str, options.choice_option("--loss", LOSSES, LOSS)] = "squared",
+    vocabulary: Annotated[Path | None, options.file_option("--vocabulary", VOCABULARY)] = None,
     certificate: Annotated[
         Path | None, options.file_option("--certificate", "Write a certificate for attngeom verify to this file.")
     ] = None,
@@ -75,9 +81,14 @@ def lambda_command(
         print_answer(json, strata.to_json(), f"rank strata of {strata.scope}", shown)
         return 0
     point = read_weights(Path(str(weights)))
-    coefficient = (
-        global_learning_coefficient(point, seed=seed) if everywhere else learning_coefficient(point, seed=seed)
-    )
+    chosen = options.check_choice(loss, LOSSES, "loss")
+    tokens = None if vocabulary is None else read_array(vocabulary)[0]
+    if (everywhere or export_benchmark is not None) and (chosen != "squared" or tokens is not None):
+        raise InputError("--loss or --vocabulary given with --global or --export-benchmark; leave one of them out")
+    if everywhere:
+        coefficient = global_learning_coefficient(point, seed=seed)
+    else:
+        coefficient = learning_coefficient(point, vocabulary=tokens, loss=chosen, seed=seed)
     if certificate is not None:
         if coefficient.certificate is None:
             raise InputError(

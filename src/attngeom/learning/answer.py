@@ -18,6 +18,7 @@ from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax, deficient_softmax, without_values
 from attngeom.learning.lightning_heads import lightning_heads
+from attngeom.learning.losses import LOSSES, Loss, all_sequences, logit_differences
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import single_layer
 from attngeom.network.symmetry.files import matrix_to_json
@@ -110,10 +111,15 @@ def _listed(block: Block) -> list[int | None]:
     return [None, None, block.rank] if block.point is None else [block.point.left, block.point.right, block.rank]
 
 
-def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0) -> LearningCoefficient:
+def learning_coefficient(
+    weights: Weights, *, inputs: Any = None, vocabulary: Any = None, loss: Loss = "squared", seed: int = 0
+) -> LearningCoefficient:
     """(λ, m) at given weights: exact numbers with a proof, an estimate for floats, or bounds.
 
     ``inputs`` (N, d_0, t) is a sample that stands for the law of the inputs; without it the law has a density.
+    ``vocabulary`` (d_0, N) stands for all sequences of its columns. With the ``loss`` cross-entropy the outputs are
+    logits of predictions at every token and inputs are bounded (Theorem X); the answer is about the network of their
+    differences, which ``weights`` and the certificate then hold.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture
@@ -125,6 +131,14 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     if not domain.is_real:
         # λ is about volumes of real parameters.
         raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
+    if loss not in LOSSES:
+        raise InputError(f"loss {str(loss)[:40]!r} given; one of {', '.join(LOSSES)} is required")
+    if vocabulary is not None:
+        if inputs is not None:
+            raise InputError("inputs and a vocabulary given; one of them is required")
+        inputs = all_sequences(vocabulary, weights)
+    if loss == "cross-entropy":
+        weights = logit_differences(weights)
     blocks = head_blocks(weights)
     if inputs is not None:
         finding = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
@@ -134,6 +148,8 @@ def learning_coefficient(weights: Weights, *, inputs: Any = None, seed: int = 0)
     clear = finding.is_clear and all(rank.is_clear for rank in measured)
     standing: Standing = "undecided" if finding.pair is None else "theorem" if not finding.witness else "proven"
     reason = finding.reason
+    if loss == "cross-entropy":
+        reason = f"logits less the last one (Theorem X): {reason}"
     if domain.rounds and finding.pair is not None:
         standing = "estimate" if clear else "undecided"
         reason += "; ranks of floats are measured" if clear else "; but singular values show no clear gap"

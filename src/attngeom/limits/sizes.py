@@ -150,3 +150,7 @@ MAP_DEGREE = 81
 """Of a polynomial map in a file: four layers."""
 MAP_VARIABLES = 64
 """Entries of X of a polynomial map; each monomial stores an exponent for each."""
+
+# learning
+VOCABULARY_SEQUENCES = 4096
+"""Sequences of tokens of a finite vocabulary, all of which are inputs."""
