@@ -126,7 +126,7 @@ def test_products_of_projected_tokens_are_granted_the_rounding_of_their_factors(
 
 
 @pytest.mark.parametrize(("tied", "rank"), [(True, 8), (False, 8), (True, 6)])
-def test_tables_that_a_post_norm_model_reads_bare(tied: bool, rank: int) -> None:
+def test_tables_that_a_post_norm_model_reads_without_a_norm(tied: bool, rank: int) -> None:
     """x + c goes into biases; x + 1 wᵀx is undone by q, k, v, unless the head is the token table (lemma P)."""
     config = {
         "model_type": "opt", "hidden_size": 8, "ffn_dim": 5, "num_hidden_layers": 2, "num_attention_heads": 2,

@@ -97,7 +97,7 @@ def scores_of(weights: Weights, X: Array) -> Iterator[Array]:
     rule = weights.architecture.rule
     for index, heads in enumerate(weights.layers):
         for head in heads:
-            yield rule.cool(swap(head.K @ X) @ (head.Q @ X), RR)
+            yield rule.over_temperature(swap(head.K @ X) @ (head.Q @ X), RR)
         X = forward_layer(weights, index, X)
 
 
@@ -117,7 +117,7 @@ def _sizes_of_paths(weights: Weights, index: int, Y: Array) -> Array:
             part = V @ Z @ rule.weights(sizes, RR)
         else:
             P = rule.weights(swap(head.K @ Y) @ (head.Q @ Y), RR)
-            part = V @ Z @ P + V @ np.broadcast_to(reach, Z.shape) @ (P * (1 - P) * rule.cool(sizes, RR))
+            part = V @ Z @ P + V @ np.broadcast_to(reach, Z.shape) @ (P * (1 - P) * rule.over_temperature(sizes, RR))
         total = total + (part if head.O is None else np.abs(head.O) @ part)
     return total
 

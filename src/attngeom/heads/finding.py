@@ -114,12 +114,12 @@ def _check_expected(found: Heads, heads: int | None, sizes: Sequence[tuple[int, 
         reason = f"as a direct sum the function has heads of widths (a, v) = {str(shown)[:80]}, others were expected"
     else:
         return found
-    settled = bool(found.unique) and found.is_proven
+    is_decided = bool(found.unique) and found.is_proven
     return Heads(
-        standing="proven" if settled else "undecided",
+        standing="proven" if is_decided else "undecided",
         reason=reason,
         seed=found.seed,
-        outcome="none" if settled else "undecided",
+        outcome="none" if is_decided else "undecided",
         ranks=found.ranks,
         commutant=found.commutant,
         gap=found.gap,

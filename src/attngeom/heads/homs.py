@@ -51,7 +51,7 @@ def find_homs(h: ReducedHead, g: ReducedHead, domain: Domain) -> Homs:
         return _common_rows(h, g, parallel[0, 0], domain, clear)
     X, clear_X = _solve_rows(h.W, g.W, domain)
     Yt, clear_Y = _solve_rows(g.K, h.K, domain)
-    # One clear "no" settles it; an unclear one matters only where the other space does not exclude a homomorphism.
+    # One clear "no" decides it; an unclear one matters only where the other space does not exclude a homomorphism.
     certain = clear and (clear_X or (Yt is None and clear_Y)) and (clear_Y or (X is None and clear_X))
     if X is None or Yt is None:
         return Homs(0, is_clear=certain)

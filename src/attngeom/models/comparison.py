@@ -239,13 +239,13 @@ def _unknown_differences(one: Model, other: Model) -> list[str]:
 def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None, crew: Crew = 1, turns: Turns | None = None,
-    settled: bool = False,
+    fixed_tables: bool = False,
 ) -> ModelComparison:  # fmt: skip
     heads = head_orders(one, other)
     turn = residual_turns(one, other) if scope == "model" and turns is None else turns
     loose = is_tied(one.spec) != is_tied(other.spec)
-    left = ModelView(one, loose=loose, settled=settled)
-    right = ModelView(other, turn, heads=heads, loose=loose, settled=settled)
+    left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
+    right = ModelView(other, turn, heads=heads, loose=loose, fixed_tables=fixed_tables)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
     items = [(left, right, layer, unit, tolerance) for layer in range(one.layers)]
     results = each_layer(_compare_one, items, crew, progress)
@@ -258,9 +258,9 @@ def _compare_rounded(
         same = False
     elif None not in verdicts:
         same = True
-    if not same and not settled and turn is None and not layers[0].same and reads_bare_tables(one.spec):
+    if not same and not fixed_tables and turn is None and not layers[0].same and reads_bare_tables(one.spec):
         # Estimating what the tables hide costs digits: only where it matters.
-        again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, settled=True)
+        again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, fixed_tables=True)
         if again.same_function is not False:
             return again
     if same is False and scope == "layer" and layers[-1].wrong:

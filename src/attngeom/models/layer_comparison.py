@@ -89,8 +89,8 @@ def compare_layers(
         stored = view.stored(layer)
         own = view.fold(layer, stored)
         lost = [folding_noise(view.model.block(layer), stored, own)]
-        if view.bare is not None and view.reads_bare(layer):
-            lost.append(view.bare.noise(view.model.layer(layer), own))
+        if view.unnormed is not None and view.reads_unnormed(layer):
+            lost.append(view.unnormed.noise(view.model.layer(layer), own))
         for part, size in (item for symmetry_found in lost for item in symmetry_found.items()):
             noise[part] = max(noise.get(part, 1.0), size)
         del stored
@@ -220,9 +220,9 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
 
     for view in views:
         model = view.model
-        if view.settled and view.bare is not None:
+        if view.fixed_tables and view.unnormed is not None:
             for part, (_, table) in view.stored_tables().items():
-                growth[part] = np.maximum(growth.get(part, 1.0), view.bare.growth(part, table))
+                growth[part] = np.maximum(growth.get(part, 1.0), view.unnormed.growth(part, table))
         if model.spec.embedding_rank:
             table, *maps = model.factors()
             for part, matrix in zip(("embedding", "head") if model.has_product_head else ("embedding",), maps):

@@ -14,7 +14,6 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.bare import BareTables, settle
 from attngeom.models.folding import fold
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import assign_points
@@ -23,6 +22,7 @@ from attngeom.models.readers import Change, map_attention, map_cross_memory, map
 from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
 from attngeom.models.symmetry.norms import reader_change
+from attngeom.models.unnormed_tables import UnnormedTables, fix_tables
 
 Turns = Mapping[str, Array]
 """Name of a stack → R of the change x' = R x of its residual stream."""
@@ -40,12 +40,12 @@ class ModelView:
     loose: bool = False
     """Take a tied head as one of its own, for comparison with a model that has one."""
 
-    settled: bool = False
-    """Choose what the first norm of a post-norm model does not show of its tables (`bare`)."""
+    fixed_tables: bool = False
+    """Choose what the first norm of a post-norm model does not show of its tables (`unnormed`)."""
 
     @cached_property
-    def bare(self) -> BareTables | None:
-        return settle(self.model.spec, self.stored_tables(), self.keeps_tokens)
+    def unnormed(self) -> UnnormedTables | None:
+        return fix_tables(self.model.spec, self.stored_tables(), self.keeps_tokens)
 
     def turn(self, stack: Stack) -> Array | None:
         """R of the stream of a stack; None where it stays."""
@@ -83,12 +83,12 @@ class ModelView:
         return self.fold(layer, self.stored(layer))
 
     def stored(self, layer: int) -> LayerWeights:
-        """The layer as it is stored, the first one as it reads settled tables."""
+        """The layer as it is stored, the first one as it reads fixed tables."""
         weights = self.model.layer(layer)
-        return self.bare.read(weights) if self.reads_bare(layer) else weights  # type: ignore[union-attr]
+        return self.unnormed.read(weights) if self.reads_unnormed(layer) else weights  # type: ignore[union-attr]
 
-    def reads_bare(self, layer: int) -> bool:
-        return layer == 0 and self.settled and self.bare is not None
+    def reads_unnormed(self, layer: int) -> bool:
+        return layer == 0 and self.fixed_tables and self.unnormed is not None
 
     def fold(self, layer: int, stored: LayerWeights) -> LayerWeights:
         """The folded form of a layer that was read already."""
@@ -153,7 +153,7 @@ class ModelView:
 
     def tables(self) -> dict[str, tuple[str, Array]]:
         """Tables whose rows are added to the stream: part → name and table."""
-        return self.bare.tables if self.settled and self.bare is not None else self.stored_tables()
+        return self.unnormed.tables if self.fixed_tables and self.unnormed is not None else self.stored_tables()
 
     def stored_tables(self) -> dict[str, tuple[str, Array]]:
         """Tables whose rows are added to the stream: part → name and table.

@@ -77,7 +77,7 @@ def choose_pivots(rows: Array) -> tuple[list[int], bool]:
     return sorted(columns), is_clear
 
 
-def _settle(values: Array, rows: Array) -> tuple[Array, bool]:
+def _canonical_rotation(values: Array, rows: Array) -> tuple[Array, bool]:
     """The rotation that makes rows, orthogonal of sizes √values, a function of the spaces of equal values.
 
     In each such space the rows are triangular at the pivots, with a positive diagonal.
@@ -119,7 +119,7 @@ def balanced_factors(M: Array, rank: int) -> Factors:
     left, values, right = lapack.svd(unit, full_matrices=False)
     left, values, right = left[:, :rank], values[:rank], right[:rank]
     root = np.sqrt(values)[:, None]
-    rotation, is_clear = _settle(values, right)
+    rotation, is_clear = _canonical_rotation(values, right)
     T, S = (join_scale(rotation @ (root * x), exponent // 2) for x in (right, left.T))
     return Factors(T, S, is_clear)
 
@@ -145,7 +145,7 @@ def balance(T: Array, S: Array) -> Balanced:
     rank = int(np.sum(values > cut))
     left, values, right = left[:, :rank], values[:rank], right[:rank]
     root = np.sqrt(values)[:, None]
-    rotation, _ = _settle(values, right @ T_basis.T)
+    rotation, _ = _canonical_rotation(values, right @ T_basis.T)
     factors = [np.zeros(T.shape), np.zeros(S.shape)]
     for out, factor, basis in ((factors[0], right, T_basis), (factors[1], left.T, S_basis)):
         out[:rank] = join_scale(rotation @ (root * (factor @ basis.T)), (e + f) // 2)

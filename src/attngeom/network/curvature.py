@@ -73,7 +73,7 @@ def _bend(
         inner = domain.matmul(trace.v, swap(mixed))
         scores = rule.pull(trace.P, inner, domain)
         dinner = _bilinear(trace.v, dv, swap(mixed), swap(dbar), domain)
-        dscores = domain.add(rule.pull(trace.P, dinner, domain), rule.bend(trace.P, dP, inner, domain))
+        dscores = domain.add(rule.pull(trace.P, dinner, domain), rule.second_derivative(trace.P, dP, inner, domain))
         yield Gradient(_bilinear(swap(scores), swap(dscores), trace.k, dk, domain), dX)
         yield Gradient(_bilinear(scores, dscores, trace.q, dq, domain), dX)
         yield Gradient(_bilinear(trace.P, dP, mixed, dbar, domain), dX)

@@ -74,11 +74,11 @@ def telling_sizes(first: Weights, second: Weights, seed: int, tried: int = SIZES
     low, high = int(natural[0]) - SIZE_MARGIN, int(natural[-1]) + 2 * SIZE_MARGIN
     sizes = np.arange(low, high + 1, -(-(high + 1 - low) // min(tried, SIZES_MEASURED)))
     for weights in (first, second):
-        chosen |= set(sizes[_is_lively(weights, sizes, seed)].tolist())
+        chosen |= set(sizes[_attention_changes(weights, sizes, seed)].tolist())
     return thinned(sorted(chosen), ALL_SIZES)
 
 
-def _is_lively(weights: Weights, sizes: Array, seed: int) -> Array:
+def _attention_changes(weights: Weights, sizes: Array, seed: int) -> Array:
     """For each size whether scores of some head of some layer differ by a moderate amount at a random input."""
     architecture = weights.architecture
     X = np.random.default_rng(seed).standard_normal((architecture.widths[0], telling_tokens(architecture)))

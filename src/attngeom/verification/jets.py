@@ -152,8 +152,8 @@ class JetPoint:
         square = (n * n).scaled(field.convert([Fraction(1, 2)])) if len(n.parts) == 2 else n.constant(0)
         if architecture.kind == "sigmoid":
             slope = field.times(given, field.reduce(1 - given))
-            bend = field.times(slope, field.reduce(1 - 2 * given))
-            return n.constant(given) + n.scaled(slope) + square.scaled(bend)
+            curvature = field.times(slope, field.reduce(1 - 2 * given))
+            return n.constant(given) + n.scaled(slope) + square.scaled(curvature)
         # P exp(n) / Σ P exp(n), exp(n) = 1 + n + n²/2; the sum is 1 + m, its inverse 1 − m + m².
         powers = n.constant(given) + (n + square).scaled(given)
         m = Jet(field.reduce(powers.parts.sum(axis=-2, keepdims=True)), field).nilpotent

@@ -33,7 +33,7 @@ def test_push_is_the_derivative_of_the_weights_pull_its_transpose_and_bend_the_d
     assert np.allclose(pushed, numeric, atol=1e-8)
     assert np.allclose((pushed * C).sum(), (rule.pull(P, C, RR) * dS).sum())
     moved = [rule.pull(rule.weights(S + sign * step * dS, RR), C, RR) for sign in (1, -1)]
-    assert np.allclose(rule.bend(P, pushed, C, RR), (moved[0] - moved[1]) / (2 * step), atol=1e-8)
+    assert np.allclose(rule.second_derivative(P, pushed, C, RR), (moved[0] - moved[1]) / (2 * step), atol=1e-8)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

@@ -49,7 +49,7 @@ class Lightning(Attention):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         return self.hide(dS)
 
-    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+    def second_derivative(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """Zero: the scores are the weights."""
         return domain.zeros(np.broadcast_shapes(dP.shape, cotangent.shape))
 

@@ -27,8 +27,8 @@ class Attention(Kind):
 
     S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
     j > i; at temperature τ the rule is applied to S/τ. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull``
-    is its transpose, ``bend`` is what second derivatives need. Mod p a rule that is not polynomial is formal: ``draw``
-    gives P, whose entries stand for algebraically independent functions.
+    is its transpose, ``second_derivative`` what curvature needs. Mod p a rule that is not polynomial is formal:
+    ``draw`` gives P, whose entries stand for algebraically independent functions.
     """
 
     is_polynomial: ClassVar[bool]
@@ -72,7 +72,7 @@ class Attention(Kind):
         return self.push(P, cotangent, domain)
 
     @abstractmethod
-    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+    def second_derivative(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """The derivative of :meth:`pull` along a derivative of P, the cotangent held fixed."""
 
     def mix(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
@@ -99,7 +99,7 @@ class Attention(Kind):
         """A head as Σ W_k m_k over functions m_k of its input, each named by a key: heads with one A add up."""
         yield tuple(A.ravel().tolist()), V
 
-    def cool(self, S: Array, domain: Domain) -> Array:
+    def over_temperature(self, S: Array, domain: Domain) -> Array:
         """S/τ."""
         return S if self.temperature == ONE else domain.times(S, domain.convert([1 / self.temperature]))
 

@@ -34,17 +34,17 @@ class Sigmoid(Attention):
     head_theorem: ClassVar[str | None] = "Theorem S"
 
     def weights(self, S: Array, domain: Domain) -> Array:
-        return self.hide(1 / (1 + domain.exp(-self.cool(S, domain))))
+        return self.hide(1 / (1 + domain.exp(-self.over_temperature(S, domain))))
 
     def shares(self, b: Builder, S: int) -> int:
         return self.hidden(b, b.sigmoid(S))
 
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
-        return self.cool(domain.times(domain.times(P, 1 - P), dS), domain)
+        return self.over_temperature(domain.times(domain.times(P, 1 - P), dS), domain)
 
-    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+    def second_derivative(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """(1 − 2P) Ṗ c, divided by τ."""
-        return self.cool(domain.times(domain.times(domain.reduce(1 - P - P), dP), cotangent), domain)
+        return self.over_temperature(domain.times(domain.times(domain.reduce(1 - P - P), dP), cotangent), domain)
 
     def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
         """V for the sum of the tokens, and V for A up to the sign of (A, V), because σ(s) − 1/2 is odd.

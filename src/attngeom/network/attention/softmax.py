@@ -35,7 +35,7 @@ class Softmax(Attention):
     head_theorem: ClassVar[str | None] = "Theorem D"
 
     def weights(self, S: Array, domain: Domain) -> Array:
-        S = self.cool(S, domain)
+        S = self.over_temperature(S, domain)
         if domain.rounds:
             # Only differences of scores count: the largest visible one becomes 0, so that nothing overflows.
             shifted = np.where(np.triu(np.ones(S.shape[-2:], dtype=bool)), S, -np.inf) if self.causal else S
@@ -51,13 +51,13 @@ class Softmax(Attention):
     def push(self, P: Array, dS: Array, domain: Domain) -> Array:
         product = domain.times(P, dS)
         sums = domain.reduce(product.sum(axis=-2, keepdims=True))
-        return self.cool(domain.reduce(product - domain.times(P, sums)), domain)
+        return self.over_temperature(domain.reduce(product - domain.times(P, sums)), domain)
 
-    def bend(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
+    def second_derivative(self, P: Array, dP: Array, cotangent: Array, domain: Domain) -> Array:
         """Ṗ (c − Σ P c) − P Σ Ṗ c, divided by τ."""
         sums, changes = (domain.reduce(domain.times(x, cotangent).sum(axis=-2, keepdims=True)) for x in (P, dP))
         left = domain.times(dP, domain.reduce(cotangent - sums))
-        return self.cool(domain.reduce(left - domain.times(P, changes)), domain)
+        return self.over_temperature(domain.reduce(left - domain.times(P, changes)), domain)
 
     def terms(self, A: Array, V: Array, tokens: int, domain: Domain) -> Iterator[tuple[Key, Array]]:
         """t ≥ 3: V for A. t = 2: V for the mean of the tokens, and V for A up to the sign of (A, V). t = 1: V.

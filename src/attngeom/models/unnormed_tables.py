@@ -24,7 +24,7 @@ Tables = dict[str, tuple[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class BareTables:
+class UnnormedTables:
     """The tables of a model as rows of x', and how the first layer reads x'."""
 
     tables: Tables
@@ -67,8 +67,8 @@ class BareTables:
         return {**errors, "output_bias": float(np.linalg.norm(lost)) / rest if rest else 1.0}
 
 
-def settle(spec: TransformerSpec, tables: Tables, tied: bool) -> BareTables | None:
-    """The choice for the given tables; a tied token table stays. None for models that read no bare tables."""
+def fix_tables(spec: TransformerSpec, tables: Tables, tied: bool) -> UnnormedTables | None:
+    """The choice for the given tables; a tied token table stays. None for models that read no unnormed tables."""
     if not reads_bare_tables(spec):
         return None
     free = {part: table for part, (_, table) in tables.items() if part != "embedding" or not tied}
@@ -85,4 +85,4 @@ def settle(spec: TransformerSpec, tables: Tables, tied: bool) -> BareTables | No
             row = row * pivot_signs((rows @ row)[None])[0]
             turn = turn - 1 / spec.width + row
     turned = {part: (tables[part][0], table @ turn.T) for part, table in moved.items()}
-    return BareTables({**tables, **turned}, lapack.inv(turn), shift)
+    return UnnormedTables({**tables, **turned}, lapack.inv(turn), shift)
