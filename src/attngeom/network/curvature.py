@@ -43,11 +43,11 @@ def hessian_products(passes: Passes, cotangent: Array, directions: Sequence[Arra
     change = domain.zeros((*lead, *cotangent.shape))
     rows: list[Array] = []
     for (layer, bar, gradients), (before, inside, own) in zip(passes.backward(cotangent), reversed(motions)):
-        bent = list(_bend(layer, before, inside, bar, change, iter(own)))
+        bent = list(_second_derivative(layer, before, inside, bar, change, iter(own)))
         # The derivatives of barᵀ source.
         products = (_bilinear(swap(g.bar), swap(dg.bar), g.source, dg.source, domain) for g, dg in zip(gradients, bent))
         rows = [*products, *rows]
-        change = _bend_input(layer, change, gradients, bent, own)
+        change = _input_second_derivative(layer, change, gradients, bent, own)
     return rows
 
 
@@ -56,7 +56,7 @@ def _bilinear(a: Array, da: Array, b: Array, db: Array, domain: Domain) -> Array
     return domain.add_products(da, b, a, db)
 
 
-def _bend(
+def _second_derivative(
     layer: Layer, dX: Array, inside: list[Changes], cotangent: Array, change: Array, directions: Iterator[Array]
 ) -> Iterator[Gradient]:
     """The changes of the factors of all gradients that :meth:`Layer.pull` lists."""
@@ -81,7 +81,7 @@ def _bend(
             yield Gradient(change, dmixed)
 
 
-def _bend_input(
+def _input_second_derivative(
     layer: Layer, change: Array, gradients: list[Gradient], bent: list[Gradient], directions: list[Array]
 ) -> Array:
     """The change of the cotangent of the input."""
