@@ -10,7 +10,12 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 FILES = sorted(set(re.findall(r"`((?:src|tests|docs)/[\w/.-]+\.(?:py|md|html))`", PAGE)))
 HOLDS = {
-    "src/attngeom/network/attention/sigmoid.py": ("def weights", "def push", "def second_derivative", "def formal_weights"),
+    "src/attngeom/network/attention/sigmoid.py": (
+        "def weights",
+        "def push",
+        "def second_derivative",
+        "def formal_weights",
+    ),
     "src/attngeom/network/attention/recurrent.py": ("def step", "def gates", "def numbers", "def head_symmetries"),
     "src/attngeom/network/symmetry/group.py": ("SORTS",),
     "src/attngeom/network/options/bias.py": ("Option", "def tensors", "def symmetries"),
