@@ -66,19 +66,19 @@ class Interpreter:
         """The patterns at the real point; FormatError where one has no margin."""
         if not any(node.operation == "pattern" for node in self.program.nodes):
             return {}
-        found: dict[int, Array] = {}
+        read: dict[int, Array] = {}
         results: list[Array] = []
         zeros: list[Array] = []
         with np.errstate(all="ignore"):
             for place, node in enumerate(self.program.nodes):
                 inputs = [results[k] for k in node.inputs]
                 if node.operation == "pattern":
-                    found[place] = _read_pattern(node.data["kind"], inputs[0], zeros[node.inputs[0]])
-                    results.append(found[place].astype(float))
+                    read[place] = _read_pattern(node.data["kind"], inputs[0], zeros[node.inputs[0]])
+                    results.append(read[place].astype(float))
                 else:
                     results.append(self._real(node, inputs, index))
                 zeros.append(_zeros(node, [zeros[k] for k in node.inputs], results[-1]))
-        return found
+        return read
 
     def _index(self, node: CheckedNode, index: int) -> int:
         """Which of the inputs of this name a sample has: that of the k-th one is hidden in the k-th 20 bits."""
