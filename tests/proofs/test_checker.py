@@ -15,11 +15,15 @@ import attngeom_check
 import attngeom_check_programs
 import pytest
 
+from attngeom.certification import certify
 from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.errors import FormatError
-from attngeom.network import Architecture
+from attngeom.exact.domains import QQ
+from attngeom.layer.polynomial_maps import map_from_json
+from attngeom.learning import learning_coefficient
+from attngeom.network import Architecture, random_weights
 from attngeom.proofs.standalone import check_standalone, find_checker
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
@@ -198,6 +202,22 @@ def test_seeds_and_transcripts_are_unknown() -> None:
     for name, words in (("dimension", "--upgrade"), ("laws", "--upgrade"), ("krylov", "probability of error")):
         finding = check_standalone(inputs / f"certificate_{name}.json")
         assert finding.word == "unknown" and words in finding.reason
+
+
+def test_theorems_that_verify_alone_knows_are_unknown(tmp_path: Path) -> None:
+    """Maps of several layers, and learning coefficients of heads: valid for verify, not invalid here."""
+    token = {"output": [0, 0], "monomial": [[0, 0]] * 9, "value": "1"}
+    sizes = {"format": "attngeom/coefficients", "version": 1, "degree": 9, "d": 1, "d_out": 1, "t": 1}
+    network = certify(map_from_json({**sizes, "terms": [token]}, 9), layers=2)
+    heads = learning_coefficient(random_weights(Architecture((4, 4), 2, tokens=2, heads=2), QQ, seed=0))
+    assert heads.theorem == "H3"
+    for number, answer in enumerate((network, heads)):
+        assert answer.certificate is not None
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(answer.certificate.to_json()))
+        assert verify(path).valid
+        finding = check_standalone(path)
+        assert finding.word == "unknown" and "attngeom verify" in finding.reason
 
 
 @pytest.mark.parametrize("number", range(choose(25, 200)))
