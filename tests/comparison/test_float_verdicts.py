@@ -13,7 +13,7 @@ from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import Between
 from tests.comparison.adversary_chains import make
-from tests.comparison.adversary_extremes import EXTREMES
+from tests.comparison.adversary_extremes import EXTREMES, ties
 from tests.comparison.adversary_floats import FLOATS, TOLERANCE, small_beside_large
 from tests.comparison.adversary_heads import HEADS
 from tests.comparison.adversary_more import MORE
@@ -492,3 +492,8 @@ def test_networks_that_rounding_tells_apart_at_rare_inputs_stay_the_same():
     pair = make((93, 512))
     found = compare(pair.first, pair.second, tolerance=pair.tolerance)
     assert found.same_function is True and found.noise > 1e6
+
+
+def test_networks_whose_heads_are_all_without_values_are_no_error():
+    pair = ties(np.random.default_rng([51, 2082]))
+    assert verdict(pair.first, pair.second) is not (not pair.same)

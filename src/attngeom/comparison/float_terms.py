@@ -291,6 +291,9 @@ def _common_basis(stacks: list[list[Array]], unread: tuple[Array, Array], cut: f
     The rows of C are an orthonormal basis of the rows of W, or of W' if these are better conditioned; that does not
     hang on the bases in which the networks are given.
     """
+    if not all(stacks):
+        # All heads of a network are without values: its hidden tokens are zero.
+        return None
     bases = []
     for W, N in zip(stacks, unread):
         read = [x - N @ lapack.lstsq(N, x) for x in W] if N.size else W
