@@ -20,11 +20,22 @@ from attngeom.models.proofs import model_proof, prove_block, prove_model, prove_
 from attngeom.models.proofs.evidence import prove_program
 from attngeom.models.proofs.independence import find_obstacle
 from attngeom.models.proofs.tokens import Pairs, TokenPoint
-from attngeom.models.specification import MLP, LogitHead, Norm, Norms, QKNorm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import (
+    MLP,
+    Experts,
+    LogitHead,
+    Norm,
+    Norms,
+    QKNorm,
+    Stack,
+    TransformerBlock,
+    TransformerSpec,
+)
 from attngeom.programs import Builder
 from attngeom.programs.arithmetic import CHAIN, RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
+from attngeom.programs.points import NamedPoint
 from attngeom.rank import analysis
 from attngeom.rank.analysis import derivations_at
 from attngeom.rank.lower import bound_rank
@@ -214,6 +225,14 @@ def test_fibers_that_are_larger_are_not_claimed(block: TransformerBlock, width: 
     assert proof.standing == "undecided" and proof.upper > proof.lower
     assert found.standing == "estimate"
     assert found.reason.startswith("at least this many: ") and violations(block, width)
+
+
+def test_choices_of_experts_keep_a_margin() -> None:
+    """Without a norm shares of a softmax fade and groups that are not kept are equal: logits tell them apart."""
+    kind = KindSampler(5036).kind()
+    point = NamedPoint(block_program(kind.block, kind.width), "test")
+    _, clear = point.patterns([(k,) * (point.levels + 1) for k in range(40)])
+    assert isinstance(kind.block.mlp, Experts) and kind.block.mlp.expert_groups > 1 and clear.sum() > 30
 
 
 def test_samples_are_drawn_while_they_raise_the_rank() -> None:

@@ -10,8 +10,6 @@ from attngeom.models.programs.parts import Parts, SeenVector, SublayerOutput
 from attngeom.models.specification import MLP, Experts
 
 GELU_CUBIC, GELU_SCALE, QUICK = 0.044715, math.sqrt(2 / math.pi), 1.702
-BELOW_ALL = 4
-"""More than two scores between 0 and 1 differ by: what takes an expert out of the choice."""
 
 
 class UnitParts(Parts):
@@ -80,23 +78,33 @@ class UnitParts(Parts):
         """The weights of the experts, 0 for those that do not run."""
         b = self.b
         shares = b.softmax(logits, 1) if part.router == "softmax" else b.sigmoid(logits)
-        kept = b.multiply(shares, self.chosen(part, shares)) if part.active < part.count else shares
+        scores = logits if part.router == "softmax" else shares
+        kept = b.multiply(shares, self.chosen(part, scores)) if part.active < part.count else shares
         if part.normalised:
             kept = b.divide(kept, b.sum(kept, [1], keepdims=True))
         return kept if part.factor == 1.0 else b.multiply(kept, self.number(part.factor))
 
-    def chosen(self, part: Experts, shares: int) -> int:
-        """1 for the experts of the best groups that are the best of them, else 0."""
+    def chosen(self, part: Experts, scores: int) -> int:
+        """1 for the experts of the best groups that are the best of them, else 0.
+
+        Scores have the order of the shares: for softmax they are the logits, whose gaps do not fade.
+        """
         b = self.b
         if part.expert_groups > 1:
             size = part.count // part.expert_groups
-            split = b.reshape(shares, (*b.shape(shares)[:-1], part.expert_groups, size))
+            split = b.reshape(scores, (*b.shape(scores)[:-1], part.expert_groups, size))
             best = b.multiply(split, self.largest(split, min(size, 2 if part.router == "sigmoid" else 1)))
             groups = self.largest(b.sum(best, [-1]), part.active_groups)
             mask = b.move([groups], np.repeat(b.numbers([groups])[0], size, axis=-1))
-            below = b.multiply(b.subtract(mask, self.number(1)), self.number(BELOW_ALL))
-            shares = b.add(b.multiply(shares, mask), below)
-        return self.largest(shares, part.active)
+            # What is kept is positive, and what is 0 in the whole region has no order.
+            scores = b.multiply(self.positive(scores), mask)
+        return self.largest(scores, part.active)
+
+    def positive(self, x: int) -> int:
+        """x − min x + 1 over the last axis."""
+        b, order = self.b, self.b.order(x)
+        last = b.move([order], b.numbers([order])[0][..., -1, :])
+        return b.add(b.subtract(x, b.sum(b.multiply(last, x), [-1], keepdims=True)), self.number(1))
 
     def largest(self, x: int, count: int) -> int:
         """1 for the largest entries of the last axis, else 0."""
