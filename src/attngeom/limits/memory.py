@@ -159,3 +159,21 @@ JOB_MEGABYTES = 6 * 2**10
 # deep networks
 DEEP_COORDINATES = 4000
 """Coordinates of a deep network: its labels are handled one by one."""
+
+# programs
+TRIED_ENTRIES = 10**6
+"""Entries of all nodes of the first part, for all inputs that are tried at once."""
+TRIED_INPUTS = 4096
+"""Inputs that are tried at once for roots, however small the program is."""
+SAMPLED_ENTRIES = 4 * 10**6
+"""Entries of all nodes of a batch of samples, so that memory stays bounded."""
+TRACED_ENTRIES = 2**26
+"""Entries of all nodes of a program that is read."""
+
+# rank
+JACOBIAN_WEIGHTS = 20_000
+"""The Jacobian has N² numbers: 3.2 GB at this size."""
+GROUP_UNKNOWNS = 16_000
+"""Of one group: its system has a square of numbers, 2 GB at this size."""
+ALL_UNKNOWNS = 2 * 10**6
+"""Unknowns of all groups together."""

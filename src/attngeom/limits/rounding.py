@@ -318,3 +318,9 @@ DIFFERENT_OUTPUTS = 1e-12
 # explore
 HEADS_REPEATED = 1e-9
 """Heads whose matrices A and value maps differ by less than this, relative to their norm, are shown as repeated."""
+
+# programs
+ANGLES_RATIO = 64
+"""Angles whose ratio is a fraction of numbers up to this bound, in the digits of float32, are commensurable."""
+TRACED_OUTPUTS = 1e-6
+"""Relative difference of outputs of a traced program and of the network, which computes in float32."""

@@ -79,3 +79,7 @@ MATRIX_WIDTH = 6
 """Matrices up to this width are printed entry by entry."""
 TEXT_COLUMNS = 24
 """Columns that text needs beside labels; with less it goes below them."""
+
+# rank
+LAW_EXAMPLES = 6
+"""Laws of a network that are given as examples."""

@@ -154,3 +154,15 @@ MAP_VARIABLES = 64
 # learning
 VOCABULARY_SEQUENCES = 4096
 """Sequences of tokens of a finite vocabulary, all of which are inputs."""
+
+# programs
+TRACED_WEIGHTS = 10**8
+"""Weights of a program that is built."""
+TRACED_NODES = 200_000
+"""Steps of a program."""
+
+# rank
+LONG_CONSTANT = 256
+"""Numerators and denominators of constants that count as long."""
+SHORT_MULTIPLE = 16
+"""Numerators and denominators of their small multiples."""

@@ -259,3 +259,57 @@ SPARE_INPUTS = 4
 """Inputs beyond the unknowns of the linear equations of a second layer; weights are expanded and compared anyway."""
 SECOND_LAYER_ROUNDS = 3
 """How often more inputs are taken where a solution does not expand to the map."""
+
+# programs
+JOINT_ROOTS = 6
+"""An input whose own roots are many is kept for at most 2^6 tries of the others."""
+INPUTS_IN_VAIN = 2**18
+"""Inputs of one name that are drawn in vain before the search for their roots is given up."""
+ROOT_OUTPUTS = 16
+"""Outputs among which roots are looked for that all of them need."""
+TRACED_POINTS = 3
+"""Random inputs at which a traced program and the network are compared."""
+SAMPLE_TRIES = 2**13
+"""Inputs of one level that are drawn in vain for one sample before the search for roots is given up."""
+
+# rank
+WITNESS_SAMPLES = 2
+"""Samples at which changes are evaluated before they are expanded."""
+INDEPENDENCE_BATCHES = 64
+"""Batches of samples that are drawn until enough of them exist."""
+SPARE_ARGUMENTS = 40
+"""Samples beyond the number of arguments whose independence is tested."""
+DIFFERENCE_INPUTS = 16
+"""Inputs at the same weights whose differences are taken."""
+SPARE_WEIGHT_SAMPLES = 8
+"""Samples beyond the number of weights."""
+REGIONS = 8
+"""Real points whose regions are tried; the best one counts."""
+MANY_REGIONS = 40
+"""Real points whose regions are tried for programs of few weights."""
+POINT_TRIES = 8
+"""Points that are drawn until samples exist there, each with even odds."""
+ROOT_TRIES = 1024
+"""Points that are drawn until roots of weights alone exist, each with even odds."""
+ROWS_PER_POINT = 256
+"""Equations that one random point gives."""
+FEW_ROWS = 32
+"""Equations that one point gives for groups of few unknowns: many weights matter more than many inputs."""
+FEW_POINTS = 4
+"""Points for groups of few unknowns: many weights matter more than many inputs."""
+FEW_UNKNOWNS = 64
+"""Unknowns of a group that count as few."""
+SPARE_EQUATIONS = 16
+"""Equations beyond the unknowns of a group."""
+ANNIHILATED_POINTS = 2
+"""Points in a row at which all fields that are left are annihilated."""
+FRESH_POINTS = 64
+"""Fresh points at which what is left is tried; as a rule two or three are enough."""
+CONSTANTS_TRIED = 32
+"""Long constants that are tried."""
+FIELD_SWEEPS = 8
+"""Passes in which fields are made short."""
+SPARE_UNKNOWNS = 8
+"""Equations beyond the unknowns of a suggestion."""
+SUGGESTION_ROUNDS = 16
+"""Rounds of fresh points for a suggestion."""

@@ -143,3 +143,27 @@ COQ_FRACTIONS = 2 * 10**7
 # deep networks as polynomial maps
 MAP_TERMS = 2 * 10**5
 """Monomials of one output times outputs, of a network that is expanded: seconds."""
+
+# programs
+UNROLLED_STEPS = 512
+"""Steps of a scan that are unrolled."""
+SOLVED_SIZE = 64
+"""Size of a linear system that is written out as operations."""
+
+# rank
+KERNEL_WEIGHTS = 2000
+"""Weights up to which the kernel of the Jacobian is computed where symmetries do not tell it."""
+COUNTED_SAMPLES = 2000
+"""Ranks up to which samples are counted that determine the network."""
+TESTED_ARGUMENTS = 2000
+"""Arguments of functions whose independence is tested: their matrix is eliminated."""
+TESTED_INSIDE = 600
+"""Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
+MANY_REGIONS_UP_TO = 60
+"""Weights up to which many regions are tried."""
+EXACT_LAWS = 1200
+"""Fields whose symmetric combinations are computed exactly."""
+FINE_UNKNOWNS = 4_000
+"""Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
+TRIPLE_TENSORS = 14
+"""Up to so many tensors, fields that move three of them are looked for by themselves."""

@@ -16,13 +16,13 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
+from attngeom.limits.memory import TRACED_ENTRIES
+from attngeom.limits.rounding import ANGLES_RATIO
+from attngeom.limits.sizes import TRACED_NODES, TRACED_WEIGHTS
 from attngeom.programs.operations import OPERATIONS
-from attngeom.programs.program import MAX_ENTRIES, MAX_NODES, Node, Program
+from attngeom.programs.program import Node, Program
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-MAX_PARAMETERS = 10**8
-MAX_ANGLES_RATIO = 64
-"""Angles whose ratio is a fraction of numbers up to this bound, in the digits of float32, are commensurable."""
 
 
 class Builder:
@@ -64,9 +64,10 @@ class Builder:
             return known
         OPERATIONS[operation].check(node, [self.shape(source) for source in inputs])
         self._entries += node.size
-        if self._entries > MAX_ENTRIES or len(self.nodes) >= MAX_NODES:
+        if self._entries > TRACED_ENTRIES or len(self.nodes) >= TRACED_NODES:
             raise SizeError(
-                f"a program of more than {MAX_NODES:,} nodes or {MAX_ENTRIES:,} entries given; take smaller widths"
+                f"a program of more than {TRACED_NODES:,} nodes or {TRACED_ENTRIES:,} entries given; "
+                "take smaller widths"
             )
         self.nodes.append(node)
         self._known[_merge_key(node)] = len(self.nodes) - 1
@@ -76,8 +77,8 @@ class Builder:
 
     def parameter(self, name: str, shape: Sequence[int]) -> int:
         """Weights with a name; one name is one tensor, which ties them."""
-        if prod(shape) > MAX_PARAMETERS:
-            raise SizeError(f"weights {name!r} with {prod(shape):,} numbers given; at most {MAX_PARAMETERS:,} are read")
+        if prod(shape) > TRACED_WEIGHTS:
+            raise SizeError(f"weights {name!r} with {prod(shape):,} numbers given; at most {TRACED_WEIGHTS:,} are read")
         return self._leaf("parameter", name, shape)
 
     def input(self, name: str, shape: Sequence[int]) -> int:
@@ -404,10 +405,10 @@ def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[fl
 
 def _small_fraction(x: float) -> Fraction:
     """The fraction with a denominator up to 10,000 that x is in the digits of float32, or 0."""
-    candidate = Fraction(x).limit_denominator(MAX_ANGLES_RATIO)
-    for bound in (MAX_ANGLES_RATIO, 10**4):
+    candidate = Fraction(x).limit_denominator(ANGLES_RATIO)
+    for bound in (ANGLES_RATIO, 10**4):
         candidate = Fraction(x).limit_denominator(bound)
-        smooth = candidate.denominator <= MAX_ANGLES_RATIO or _is_power_of_ten(candidate)
+        smooth = candidate.denominator <= ANGLES_RATIO or _is_power_of_ten(candidate)
         if candidate and smooth and abs(float(candidate) / x - 1) < 3e-7:
             return candidate
     return Fraction(0)
@@ -417,4 +418,4 @@ def _is_power_of_ten(x: Fraction) -> bool:
     n = x.denominator
     while n % 10 == 0:
         n //= 10
-    return n <= MAX_ANGLES_RATIO
+    return n <= ANGLES_RATIO

@@ -13,20 +13,12 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
+from attngeom.limits.memory import TRIED_ENTRIES, TRIED_INPUTS
+from attngeom.limits.trials import INPUTS_IN_VAIN, JOINT_ROOTS, ROOT_OUTPUTS
 from attngeom.programs.arithmetic import ModularArithmetic
 from attngeom.programs.operations import OPERATIONS, Point
 from attngeom.programs.passes import needed_entries
 from attngeom.programs.program import Program
-
-BATCH_ENTRIES = 10**6
-"""Entries of all nodes of the first part, for all inputs that are tried at once."""
-MAX_BATCH = 4096
-MAX_JOINT = 6
-"""An input whose own roots are many is kept for at most 2^6 tries of the others."""
-MAX_SINGLE = 2**18
-"""Inputs of one name that are drawn in vain before the search for their roots is given up."""
-MAX_OUTPUTS = 16
-"""Outputs of which those roots are found that all of them need."""
 
 
 class RootFilter:
@@ -77,7 +69,7 @@ class RootFilter:
         size = sum(program.nodes[k].size for k in self.places) + sum(
             program.nodes[k].size for k in program.places("input")
         )
-        self.batch = max(64, min(MAX_BATCH, BATCH_ENTRIES // max(1, size)))
+        self.batch = max(64, min(TRIED_INPUTS, TRIED_ENTRIES // max(1, size)))
 
     def exists(self, inputs: Mapping[str, Array]) -> Array:
         """For each of several inputs whether the roots of the first part exist there."""
@@ -110,7 +102,7 @@ class InputPool:
 
     def __init__(self, roots: RootFilter, draw: Callable[[Sequence[int]], Array], start: int, joint: int) -> None:
         self.roots, self.draw, self.next = roots, draw, start
-        self.repeats = 2 ** min(joint, MAX_JOINT)
+        self.repeats = 2 ** min(joint, JOINT_ROOTS)
         self.good: list[int] = []
 
     def take(self, first: int, count: int) -> list[int]:
@@ -118,7 +110,7 @@ class InputPool:
         need = (first + count - 1) // self.repeats + 1
         start = self.next
         while len(self.good) < need:
-            if self.next - start > MAX_SINGLE:
+            if self.next - start > INPUTS_IN_VAIN:
                 raise SingularError("no roots at this point; another one is required")
             room = min(self.roots.batch, max(16, (need - len(self.good)) * 5 // 4 << self.roots.count))
             indices = range(self.next, self.next + room)
@@ -140,7 +132,7 @@ def _needed_roots(program: Program) -> list[Array]:
 def _common_roots(program: Program) -> list[Array]:
     """Flags of the entries that all outputs need, by some of them spread over all."""
     count = program.outputs
-    chosen = range(count) if count <= MAX_OUTPUTS else np.linspace(0, count - 1, MAX_OUTPUTS).astype(int).tolist()
+    chosen = range(count) if count <= ROOT_OUTPUTS else np.linspace(0, count - 1, ROOT_OUTPUTS).astype(int).tolist()
     common = needed_entries(program, 0)
     for output in list(chosen)[1:]:
         for flags, other in zip(common, needed_entries(program, output)):

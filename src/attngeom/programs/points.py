@@ -19,6 +19,9 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
+from attngeom.limits.memory import SAMPLED_ENTRIES
+from attngeom.limits.recheck import PATTERN_MARGIN
+from attngeom.limits.trials import SAMPLE_TRIES
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
 from attngeom.programs.existence import InputPool, RootFilter
 from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
@@ -26,13 +29,7 @@ from attngeom.programs.passes import Traces, needed_entries, pull, run, value, v
 from attngeom.programs.program import Program
 from attngeom.programs.streams import HashedStreams, MixedStreams, Streams
 
-MARGIN = 1e-6
-"""Signs and orders are taken from floats that are farther than this from zero, relative to their size."""
 REAL_STEPS, REAL_MIDDLE, REAL_SCALE = 4097, 2048, 1024
-BATCH_ENTRIES = 4 * 10**6
-"""Entries of all nodes of a batch of samples, so that memory stays bounded."""
-MAX_TRIES = 2**13
-"""Inputs of one level that are drawn in vain for one sample before the search for roots is given up."""
 INDEX_BITS = 20
 """Of the index of one input in that of a sample."""
 
@@ -81,7 +78,7 @@ class NamedPoint:
     def batch(self) -> int:
         """How many samples are evaluated at once."""
         size = sum(node.size for node in self.program.nodes) + self.program.num_parameters
-        return max(1, min(256, BATCH_ENTRIES // max(size, 1)))
+        return max(1, min(256, SAMPLED_ENTRIES // max(size, 1)))
 
     def weights(self, level: int = 0) -> dict[str, Array]:
         """The weights at a level of the chain, with a leading axis of length 1."""
@@ -147,7 +144,7 @@ class NamedPoint:
             kind, x = trace.node.data["kind"], trace.values[0]
             patterns[place] = evaluate_pattern(kind, x)
             margin = pattern_margin(kind, x, zeros[trace.node.inputs[0]])
-            clear &= np.broadcast_to(np.isfinite(margin) & (margin > MARGIN), clear.shape)
+            clear &= np.broadcast_to(np.isfinite(margin) & (margin > PATTERN_MARGIN), clear.shape)
         return patterns, clear
 
     def evaluate(self, samples: Sequence[Sample], lowest: int = 0) -> tuple[Traces, Array]:
@@ -300,7 +297,7 @@ class NamedPoint:
                 kept += [sample[level:] for sample, ok in zip(part, good) if ok]
                 if len(kept) >= count:
                     break
-            if index - start > MAX_TRIES * (1 + len(kept)):
+            if index - start > SAMPLE_TRIES * (1 + len(kept)):
                 raise SingularError("no roots at this point; another one is required")
             expected = (count - len(kept)) * (index - start) * 5 // (4 * max(1, len(kept)))
             room = min(roots.batch, max(16, expected))

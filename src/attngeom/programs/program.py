@@ -19,11 +19,10 @@ import numpy as np
 
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.memory import TRACED_ENTRIES
+from attngeom.limits.sizes import TRACED_NODES
 
 LEAVES = ("parameter", "input", "constant", "circle")
-MAX_NODES = 200_000
-MAX_ENTRIES = 2**26
-"""Of all nodes of a program that is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +175,8 @@ class Program:
         if not isinstance(record, Mapping) or set(record) != expected or record["format"] != "attngeom/program":
             raise FormatError(f"no program found; a JSON object with the keys {sorted(expected)} is required")
         rows = record["nodes"]
-        if record["version"] != 1 or not isinstance(rows, list) or len(rows) > MAX_NODES:
-            raise FormatError(f"a program of version 1 with at most {MAX_NODES:,} nodes is required")
+        if record["version"] != 1 or not isinstance(rows, list) or len(rows) > TRACED_NODES:
+            raise FormatError(f"a program of version 1 with at most {TRACED_NODES:,} nodes is required")
         nodes: list[Node] = []
         total = 0
         for place, row in enumerate(rows):
@@ -190,8 +189,8 @@ class Program:
                 if not all(type(n) is int and n >= 0 for n in shape):
                     raise ValueError("a shape has natural numbers")
                 total += prod(shape)
-                if total > MAX_ENTRIES:
-                    raise ValueError(f"at most {MAX_ENTRIES:,} entries are read")
+                if total > TRACED_ENTRIES:
+                    raise ValueError(f"at most {TRACED_ENTRIES:,} entries are read")
                 node = Node(name, sources, tuple(shape), _decode(data))
                 operation.check(node, [nodes[source].shape for source in sources])
             except (ValueError, TypeError, KeyError, IndexError, InputError, ZeroDivisionError) as error:

@@ -14,6 +14,9 @@ import numpy as np
 from attngeom.errors import SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
+from attngeom.limits.shown import LAW_EXAMPLES
+from attngeom.limits.trials import WITNESS_SAMPLES
+from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.rank.folds import Fold, find_folds, fold
@@ -30,13 +33,6 @@ from attngeom.verification.derivations import Derivations
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
-
-MAX_KERNEL = 2000
-"""Weights up to which the kernel of the Jacobian is computed where symmetries do not tell it."""
-MAX_SAMPLES = 2000
-SHOWN = 6
-WITNESSES = 2
-"""Samples at which changes are evaluated before they are expanded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +131,7 @@ class Analysis(Result):
             **self.select("is_proven", "standing", "reason"),
             "fiber": [{"name": x.name, "count": x.count, "tensors": list(x.tensors)} for x in self.fiber],
             "unexplained": self.unexplained,
-            "laws": {"count": len(self.laws), "examples": list(self.laws[:SHOWN])},
+            "laws": {"count": len(self.laws), "examples": list(self.laws[:LAW_EXAMPLES])},
             "identifiable": None if self.identifiable is None else dict(self.identifiable),
             "samples": {"numbers": self.dimension, "outputs": self.whole_samples},
             "learning_coefficient": str(self.learning_coefficient),
@@ -223,7 +219,7 @@ def analyze(
         fiber=tuple(fiber),
         laws=tuple(describe_law(program, symmetric[k]) for k in independent),
         identifiable=_identifiable(lower, upper),
-        whole_samples=count_samples(lower.point, lower.value) if lower.value <= MAX_SAMPLES else None,
+        whole_samples=count_samples(lower.point, lower.value) if lower.value <= COUNTED_SAMPLES else None,
         seconds=time.perf_counter() - started,
     )
 
@@ -275,12 +271,12 @@ def derivations_at(point: NamedPoint) -> Derivations:
     program = reading.CheckedProgram.from_json(point.program.to_json())
     values: list[Array] = []
     try:
-        traces, _ = point.evaluate(point.draw(WITNESSES))
+        traces, _ = point.evaluate(point.draw(WITNESS_SAMPLES))
     except SingularError:
         return Derivations(program, values, point.prime)
     for trace_ in traces:
         assert trace_ is not None
-        result = np.broadcast_to(trace_.result, (WITNESSES, *trace_.result.shape[1:]))
+        result = np.broadcast_to(trace_.result, (WITNESS_SAMPLES, *trace_.result.shape[1:]))
         values.append(np.where(np.isnan(result), -1, np.mod(np.nan_to_num(result), point.prime)))
     return Derivations(program, values, point.prime)
 
@@ -376,7 +372,7 @@ def _identifiable(lower: RankBound, upper: Upper) -> dict[str, int] | None:
     moved = np.zeros(count, dtype=bool)
     if lower.value == upper.value and upper.method in ("all weights", "symmetries"):
         moved[[place for field in upper.fields for place, _ in field]] = True
-    elif count <= MAX_KERNEL:
+    elif count <= KERNEL_WEIGHTS:
         moved = _kernel_support(lower.point, lower)
     else:
         return None

@@ -30,6 +30,8 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.residues import BalancedResidues
+from attngeom.limits.trials import DIFFERENCE_INPUTS, INDEPENDENCE_BATCHES, SPARE_ARGUMENTS
+from attngeom.limits.work import TESTED_ARGUMENTS, TESTED_INSIDE
 from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.passes import Traces, needed_entries
 from attngeom.programs.points import NamedPoint
@@ -38,15 +40,6 @@ from attngeom.rank.lower import find_point
 from attngeom.results import Proof
 from attngeom.verification.atoms import AtomTable
 from attngeom.verification.programs import CheckedProgram
-
-MAX_BATCHES = 64
-SPARE = 40
-"""Samples beyond the number of arguments whose independence is tested."""
-MAX_ARGUMENTS = 2000
-MAX_INSIDE = 600
-"""Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
-INPUTS = 16
-"""Inputs at the same weights whose differences are taken."""
 
 
 def prove_rank(point: NamedPoint) -> Proof:
@@ -154,7 +147,7 @@ def _signs_are_free(draw: Callable[[int], Missing]) -> bool:
     """
     present: Array | None = None
     absent: Array | None = None
-    for number in range(MAX_BATCHES):
+    for number in range(INDEPENDENCE_BATCHES):
         missing, known = draw(number)
         before = np.cumsum(missing, axis=1) - missing
         there = (~missing & (before == 0)).any(axis=0)
@@ -226,11 +219,11 @@ def _check_logarithms_inside(point: NamedPoint) -> Proof:
     inner = [k for k in _logarithms_inside(program) if flags[k].any()]
     sources = {k: program.nodes[k].inputs[0] for k in outer}
     width = 1 + sum(int(flags[k].sum()) for k in (*outer, *inner))
-    if width > MAX_INSIDE:
+    if width > TESTED_INSIDE:
         return Proof("probabilistic", f"{width:,} exponentials and logarithms in each other, too many to test")
     rows: list[Array] = []
     number = 0
-    while sum(map(len, rows)) < width + SPARE and number < 8 * (width + SPARE):
+    while sum(map(len, rows)) < width + SPARE_ARGUMENTS and number < 8 * (width + SPARE_ARGUMENTS):
         other = NamedPoint(program, f"{point.name}/log{number}", point.region, quick=True)
         number += 1
         traces, clear = other.evaluate([(k,) * (point.levels + 1) for k in range(4)], lowest=1)
@@ -244,7 +237,7 @@ def _check_logarithms_inside(point: NamedPoint) -> Proof:
     equal = np.unique(table[:, width - logarithms :], axis=1).shape[1]
     whole = Elimination(table.copy(), q, keep_upper=False).run().rank
     without = Elimination(table[:, : width - logarithms].copy(), q, keep_upper=False).run().rank
-    if len(table) < width + SPARE or whole < without + equal:
+    if len(table) < width + SPARE_ARGUMENTS or whole < without + equal:
         return Proof("undecided", "exponentials of logarithms, which may be algebraic")
     return Proof("proven", "arguments of exp are independent of logarithms")
 
@@ -254,9 +247,9 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
     words = " and ".join(names)
     if not reached:
         return Proof("probabilistic", f"{words} of weights alone, whose relations are not tested")
-    if values.shape[1] > MAX_ARGUMENTS:
+    if values.shape[1] > TESTED_ARGUMENTS:
         return Proof("probabilistic", f"{values.shape[1]:,} values of {words}, too many to test for relations")
-    if not check(point, values.shape[1] + SPARE):
+    if not check(point, values.shape[1] + SPARE_ARGUMENTS):
         return Proof("undecided", f"values of {words} that may depend on each other")
     return Proof("proven", f"values of {words} are free")
 
@@ -271,7 +264,7 @@ def _logarithms_are_free(point: NamedPoint, count: int) -> bool:
 
 def _integrals_are_free(point: NamedPoint, count: int) -> bool:
     """Whether no argument is constant, and no two squares differ by a constant, but for equal arguments."""
-    values = np.unique(_arguments(point, ("gauss",), min(count, SPARE))[0], axis=1)
+    values = np.unique(_arguments(point, ("gauss",), min(count, SPARE_ARGUMENTS))[0], axis=1)
     squares = (values.astype(np.int64) ** 2) % point.prime
     columns = {tuple(column) for column in ((squares - squares[:1]) % point.prime).T.tolist()}
     return len(columns) == squares.shape[1] and tuple([0] * len(squares)) not in columns
@@ -311,14 +304,14 @@ def exponents_are_independent(program: Program, seed: int = 0) -> bool:
     flags = dict(enumerate(needed_entries(program)))
     parts: list[Array] = []
     before = -1
-    for number in range(MAX_BATCHES):
+    for number in range(INDEPENDENCE_BATCHES):
         point = NamedPoint(program, f"attngeom/{seed}/exponents{number}", quick=True)
         try:
-            samples = point.draw_alone(INPUTS)
+            samples = point.draw_alone(DIFFERENCE_INPUTS)
         except SingularError:
             continue
         traces, inputs = point.evaluate_inner(inner, samples)
-        columns = [inputs, *(_entries(traces, [k], flags, INPUTS) for k in inner)]
+        columns = [inputs, *(_entries(traces, [k], flags, DIFFERENCE_INPUTS) for k in inner)]
         values = np.concatenate(columns, axis=1)
         if np.isnan(values).any():
             continue

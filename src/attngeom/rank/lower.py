@@ -9,17 +9,11 @@ import numpy as np
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
+from attngeom.limits.memory import JACOBIAN_WEIGHTS
+from attngeom.limits.trials import MANY_REGIONS, POINT_TRIES, REGIONS, ROOT_TRIES, SPARE_WEIGHT_SAMPLES
+from attngeom.limits.work import MANY_REGIONS_UP_TO
 from attngeom.programs.points import NamedPoint, Progress, Sample
 from attngeom.programs.program import Program
-
-MAX_PARAMETERS = 20_000
-"""The Jacobian has N² numbers: 3.2 GB at this size."""
-SPARE = 8
-"""Samples beyond the number of weights."""
-REGIONS, MANY_REGIONS, SMALL = 8, 40, 60
-"""Real points whose regions are tried, the second number for so few weights; the best one counts."""
-TRIES, ROOT_TRIES = 8, 1024
-"""Points that are drawn until samples exist there, and until roots of weights alone do, each with even odds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +41,21 @@ def find_point(program: Program, seed: int, region: int = 0, name: str = "attnge
     """
     has_roots = any(not program.depends_on_input[place] for place in program.places("root"))
     failed = 0
-    for attempt in range(ROOT_TRIES if has_roots else TRIES):
+    for attempt in range(ROOT_TRIES if has_roots else POINT_TRIES):
         label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"
         point = NamedPoint(program, label, region, quick)
         # Points without some root of weights alone lose outputs: only if none other is met they are taken.
-        if has_roots and attempt < ROOT_TRIES - TRIES and not point.weights_exist():
+        if has_roots and attempt < ROOT_TRIES - POINT_TRIES and not point.weights_exist():
             continue
         try:
             point.draw_rows(1) if program.inputs else point.draw(1)
             return point
         except SingularError:
             failed += 1
-            if failed == TRIES:
+            if failed == POINT_TRIES:
                 break
     raise InputError(
-        f"the network does not exist at {TRIES} random points (roots that never exist, or division by 0); "
+        f"the network does not exist at {POINT_TRIES} random points (roots that never exist, or division by 0); "
         "ask for fewer outputs: --last-token"
     )
 
@@ -70,7 +64,7 @@ def bound_rank(
     program: Program,
     seed: int = 0,
     progress: Progress | None = None,
-    spare: int = SPARE,
+    spare: int = SPARE_WEIGHT_SAMPLES,
     expected: int | None = None,
 ) -> RankBound:
     """The largest rank over the regions that were tried: one row of the Jacobian for each of N + ``spare`` samples.
@@ -83,11 +77,11 @@ def bound_rank(
     8
     """
     count = program.num_parameters
-    if count > MAX_PARAMETERS:
+    if count > JACOBIAN_WEIGHTS:
         raise SizeError(
-            f"a network of {count:,} weights given; ranks are computed up to {MAX_PARAMETERS:,}: shrink the widths"
+            f"a network of {count:,} weights given; ranks are computed up to {JACOBIAN_WEIGHTS:,}: shrink the widths"
         )
-    tried = MANY_REGIONS if count <= SMALL else REGIONS
+    tried = MANY_REGIONS if count <= MANY_REGIONS_UP_TO else REGIONS
     regions = tried if any(program.places("pattern")) and program.inputs else 1
     best: RankBound | None = None
     for region in range(regions):

@@ -13,12 +13,10 @@ from flint import fmpq, fmpq_mat
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.residues import BalancedResidues
+from attngeom.limits.work import EXACT_LAWS
 from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields
-
-MAX_LAWS = 1200
-"""Fields whose symmetric combinations are computed exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +186,7 @@ def _independent(program: Program, fields: Sequence[Field], seed: int) -> list[i
 
 def symmetric_fields(fields: Sequence[Field]) -> list[Field]:
     """A basis of the combinations ξ = Zθ + c with Z symmetric: gradient flow of every loss conserves θᵀZθ/2 + cᵀθ."""
-    if len(fields) > MAX_LAWS:
+    if len(fields) > EXACT_LAWS:
         fields = [field for field in fields if _is_symmetric(field)]
     pairs: dict[tuple[int, int], int] = {}
     entries: list[tuple[int, int, fmpq]] = []

@@ -21,32 +21,25 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.lifting import reconstruct
 from attngeom.exact.residues import BalancedResidues
+from attngeom.limits.memory import ALL_UNKNOWNS, GROUP_UNKNOWNS
+from attngeom.limits.sizes import LONG_CONSTANT, SHORT_MULTIPLE
+from attngeom.limits.trials import (
+    ANNIHILATED_POINTS,
+    CONSTANTS_TRIED,
+    FEW_POINTS,
+    FEW_ROWS,
+    FEW_UNKNOWNS,
+    FIELD_SWEEPS,
+    FRESH_POINTS,
+    ROWS_PER_POINT,
+    SPARE_EQUATIONS,
+)
+from attngeom.limits.work import FINE_UNKNOWNS, TRIPLE_TENSORS
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.lower import RankBound, find_point
-
-MAX_UNKNOWNS = 16_000
-"""Of one group: its system has a square of numbers, 2 GB at this size."""
-MAX_COARSE = 4_000
-"""Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
-MAX_COLUMNS = 2 * 10**6
-"""Unknowns of all groups together."""
-ROWS_PER_POINT = 256
-FEW_ROWS, FEW_POINTS = 32, 4
-"""Rows and points for groups of few unknowns: many weights matter more than many inputs."""
-SMALL_GROUP = 64
-SPARE = 16
-PASSES = 2
-"""Points in a row at which all fields that are left are annihilated."""
-MAX_ROUNDS = 64
-"""Fresh points at which what is left is tried; as a rule two or three are enough."""
-LONG, SHORT, MAX_CONSTANTS = 256, 16, 32
-"""Numerators and denominators of constants that count as long, of their small multiples, and how many are tried."""
-SWEEPS = 8
-LARGEST_TRIPLES = 14
-"""Up to so many tensors, fields that move three of them are looked for by themselves."""
 
 Field = dict[tuple[int, int | None], fmpq]
 """A field: (weight that moves, weight by which, or None for 1): times what."""
@@ -77,12 +70,12 @@ def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None =
     system = _System(bound, seed, progress)
     torus = system.solve_scalings()
     groups = system.split(torus)
-    if max(map(len, groups)) > MAX_COARSE:
+    if max(map(len, groups)) > FINE_UNKNOWNS:
         system.ansatz = Ansatz.of(bound.point.program, every=False)
         groups = system.split(system.solve_scalings())
     largest = max(map(len, groups))
-    if largest > MAX_UNKNOWNS or system.ansatz.count > MAX_COLUMNS:
-        raise SizeError(f"a search with {largest:,} unknowns asked for; at most {MAX_UNKNOWNS:,} fit")
+    if largest > GROUP_UNKNOWNS or system.ansatz.count > ALL_UNKNOWNS:
+        raise SizeError(f"a search with {largest:,} unknowns asked for; at most {GROUP_UNKNOWNS:,} fit")
     fields: list[Field] = []
     lost = 0
     for unknowns, basis in system.solve(groups):
@@ -130,10 +123,10 @@ class _System:
 
     def solve(self, groups: Sequence[Array]) -> Iterator[Solution]:
         """The fields of each group."""
-        small = [group for group in groups if len(group) <= SMALL_GROUP]
+        small = [group for group in groups if len(group) <= FEW_UNKNOWNS]
         yield from self._solve_small(small)
         for group in groups:
-            if len(group) > SMALL_GROUP:
+            if len(group) > FEW_UNKNOWNS:
                 columns = partial(self.ansatz.columns, unknowns=group)
                 basis = self._solve_one(len(group), columns, "symmetries")
                 if len(basis):
@@ -143,7 +136,7 @@ class _System:
         """A basis of the solutions of so many unknowns, whose columns are given."""
         parts: list[Array] = []
         rows = 0
-        while rows < count + SPARE:
+        while rows < count + SPARE_EQUATIONS:
             parts.append(columns(*self.rows(ROWS_PER_POINT)))
             rows += len(parts[-1])
             if self.progress is not None:
@@ -151,8 +144,8 @@ class _System:
         basis = nullspace(np.concatenate(parts), self.field.p)
         del parts
         passed = 0
-        for _ in range(MAX_ROUNDS):
-            if passed == PASSES or not len(basis):
+        for _ in range(FRESH_POINTS):
+            if passed == ANNIHILATED_POINTS or not len(basis):
                 break
             left = self.field.multiply(columns(*self.rows(ROWS_PER_POINT)), basis.T)
             passed = passed + 1 if not np.any(left) else 0
@@ -166,7 +159,7 @@ class _System:
             return
         parts: list[Array] = []
         rows = 0
-        while rows < SMALL_GROUP + SPARE or len(parts) < FEW_POINTS:
+        while rows < FEW_UNKNOWNS + SPARE_EQUATIONS or len(parts) < FEW_POINTS:
             parts.append(self.ansatz.columns(*self.rows(FEW_ROWS)))
             rows += len(parts[-1])
         equations = np.concatenate(parts)
@@ -177,8 +170,8 @@ class _System:
                 solutions.append((group, basis))
         del equations, parts
         passed = 0
-        for _ in range(MAX_ROUNDS):
-            if passed == PASSES or not solutions:
+        for _ in range(FRESH_POINTS):
+            if passed == ANNIHILATED_POINTS or not solutions:
                 break
             fresh = self.ansatz.columns(*self.rows(FEW_ROWS))
             passed += 1
@@ -239,7 +232,7 @@ def _sparse_basis(ansatz: Ansatz, unknowns: Array, basis: Array, p: int) -> Arra
     # What a combination c of the basis does to one tensor is c·parts[name], of as few columns as its rank.
     parts = {name: echelon(basis[:, owners == name].T, p).T for name in moved}
     chosen = np.zeros((0, len(basis)))
-    sizes = [1, 2, 3] if len(moved) <= LARGEST_TRIPLES else [1, 2]
+    sizes = [1, 2, 3] if len(moved) <= TRIPLE_TENSORS else [1, 2]
     for size in sizes:
         for names in combinations(moved, size):
             if len(chosen) == len(basis):
@@ -299,19 +292,19 @@ class _Lift:
     def __init__(self, program: Program, p: int) -> None:
         self.p = p
         entries = {x for place in program.places("constant") for x in set(program.nodes[place].data["entries"])}
-        long = sorted(x for x in entries if max(abs(x.numerator), x.denominator) > LONG)
-        self.factors = [fmpq(x.numerator, x.denominator) for x in long[:MAX_CONSTANTS]]
+        long = sorted(x for x in entries if max(abs(x.numerator), x.denominator) > LONG_CONSTANT)
+        self.factors = [fmpq(x.numerator, x.denominator) for x in long[:CONSTANTS_TRIED]]
         self.factors += [1 / x for x in self.factors]
 
     def __call__(self, residue: int) -> fmpq | None:
         p = self.p
         plain = reconstruct(residue % p, p)
-        if plain is not None and max(abs(int(plain.p)), int(plain.q)) <= LONG:
+        if plain is not None and max(abs(int(plain.p)), int(plain.q)) <= LONG_CONSTANT:
             return plain
         for factor in self.factors:
             if int(factor.p) % p and int(factor.q) % p:
                 quotient = reconstruct(residue * int(factor.q) * pow(int(factor.p), -1, p) % p, p)
-                if quotient is not None and max(abs(int(quotient.p)), int(quotient.q)) <= SHORT:
+                if quotient is not None and max(abs(int(quotient.p)), int(quotient.q)) <= SHORT_MULTIPLE:
                     return quotient * factor
         return plain
 
@@ -324,7 +317,7 @@ def shorten(fields: list[Field]) -> list[Field]:
     [{(0, 0): 1}, {(1, 1): 1}]
     """
     fields = [dict(field) for field in fields]
-    for _ in range(SWEEPS):
+    for _ in range(FIELD_SWEEPS):
         users: dict[tuple[int, int | None], set[int]] = defaultdict(set)
         for number, field in enumerate(fields):
             for term in field:

@@ -18,15 +18,13 @@ from attngeom.errors import InputError, SingularError
 from attngeom.exact.arrays import Array
 from attngeom.exact.lifting import reconstruct
 from attngeom.exact.residues import BalancedResidues
+from attngeom.limits.memory import GROUP_UNKNOWNS
+from attngeom.limits.trials import POINT_TRIES, SPARE_UNKNOWNS, SUGGESTION_ROUNDS
 from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
 from attngeom.rank.axes import AxisRoles
-from attngeom.rank.lower import TRIES, RankBound
+from attngeom.rank.lower import RankBound
 from attngeom.rank.search import Field, Symmetries, echelon, nullspace, shorten
-
-SPARE = 8
-MAX_ROUNDS = 16
-MAX_UNKNOWNS = 16_000
 
 
 @dataclass(frozen=True)
@@ -95,19 +93,19 @@ def find_suggested(bound: RankBound, seed: int = 0) -> Symmetries:
     program, field = bound.point.program, BalancedResidues(bound.prime)
     fields = suggest_fields(program)
     unknowns = sum(len(own.moved) for own in fields)
-    if unknowns > MAX_UNKNOWNS or not bound.samples or not program.inputs:
+    if unknowns > GROUP_UNKNOWNS or not bound.samples or not program.inputs:
         return Symmetries(fields=(), unknowns=unknowns)
     points = _points(program, seed, bound.point.region)
-    rows = bound.point.rows(bound.samples[: unknowns + SPARE])
+    rows = bound.point.rows(bound.samples[: unknowns + SPARE_UNKNOWNS])
     system = [_columns(fields, bound.point, rows, field)]
-    while sum(map(len, system)) < unknowns + SPARE:
-        left = unknowns + SPARE - sum(map(len, system))
+    while sum(map(len, system)) < unknowns + SPARE_UNKNOWNS:
+        left = unknowns + SPARE_UNKNOWNS - sum(map(len, system))
         system.append(_equations(fields, points, min(left, bound.value), field))
     basis = nullspace(np.concatenate(system), field.p)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(SUGGESTION_ROUNDS):
         if not len(basis):
             break
-        fresh = _equations(fields, points, min(bound.value, len(basis) + SPARE), field)
+        fresh = _equations(fields, points, min(bound.value, len(basis) + SPARE_UNKNOWNS), field)
         left_over = field.multiply(fresh, basis.T)
         if not np.any(left_over):
             break
@@ -123,12 +121,12 @@ def _equations(
     fields: Sequence[Suggestion], points: Iterator[NamedPoint], number: int, field: BalancedResidues
 ) -> Array:
     """Equations from the next point at which the program exists."""
-    for point in islice(points, TRIES):
+    for point in islice(points, POINT_TRIES):
         try:
             return _columns(fields, point, point.draw_rows(max(1, number))[1], field)
         except SingularError:
             continue
-    raise InputError(f"the network does not exist at {TRIES} random points; ask for fewer outputs: --last-token")
+    raise InputError(f"the network does not exist at {POINT_TRIES} random points; ask for fewer outputs: --last-token")
 
 
 def _columns(fields: Sequence[Suggestion], point: NamedPoint, rows: Array, field: BalancedResidues) -> Array:

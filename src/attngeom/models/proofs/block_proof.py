@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from attngeom.errors import SizeError
+from attngeom.limits.memory import JACOBIAN_WEIGHTS
 from attngeom.models.checked import require
 from attngeom.models.commensurable import check_frequencies
 from attngeom.models.counts.hypotheses import check_block
@@ -17,7 +18,6 @@ from attngeom.models.counts.sublayers import mlps, sublayers
 from attngeom.models.programs import block_program
 from attngeom.models.proofs.evidence import RankProof, prove_program
 from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
-from attngeom.rank.lower import MAX_PARAMETERS
 
 FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm with eps 0"
 MAX_ROOTS = 14
@@ -92,8 +92,8 @@ def prove_block(
     check_provable(block, width)
     table = buckets * block.attention.heads if buckets and block.attention is not None else 0
     size = block.parameters(width, width) + table
-    if size > MAX_PARAMETERS:
-        raise SizeError(f"a block of {size} weights given; at most {MAX_PARAMETERS} are proved by rank: shrink it")
+    if size > JACOBIAN_WEIGHTS:
+        raise SizeError(f"a block of {size} weights given; at most {JACOBIAN_WEIGHTS} are proved by rank: shrink it")
     program = block_program(block, width, buckets=buckets)
     roots = [sum(prod(program.nodes[k].shape) for k, own in program.lone_roots.items() if own == name)
              for name in program.inputs]  # fmt: skip

@@ -17,10 +17,10 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
+from attngeom.limits.recheck import PATTERN_MARGIN
 from attngeom.programs.arithmetic import ModularArithmetic, RealArithmetic
 from attngeom.programs.operations import OPERATIONS, Point, Trace, evaluate_pattern, pattern_margin
 from attngeom.programs.passes import Traces, needed_entries, pull, run, vanishing_entries
-from attngeom.programs.points import MARGIN
 from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
 
@@ -186,7 +186,7 @@ class TokenPoint:
             patterns[place] = evaluate_pattern(kind, x)
             gone = np.zeros(x.shape, dtype=bool) if zeros is None else zeros[trace.node.inputs[0]]
             margin = pattern_margin(kind, x, gone)
-            clear &= np.broadcast_to(np.isfinite(margin) & (margin > MARGIN), clear.shape)
+            clear &= np.broadcast_to(np.isfinite(margin) & (margin > PATTERN_MARGIN), clear.shape)
         return patterns, clear
 
     def evaluate(

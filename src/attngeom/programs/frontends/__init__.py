@@ -16,6 +16,8 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import TRACED_OUTPUTS
+from attngeom.limits.trials import TRACED_POINTS
 from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
@@ -24,8 +26,6 @@ from attngeom.programs.trimming import trim
 
 FRONTENDS = ("torch_module", "jax_function", "numpy_function")
 """Modules of this folder, asked in this order."""
-TOLERANCE = 1e-6
-POINTS = 3
 
 Reference = Callable[[dict[str, Array]], Array]
 """The network as it was given: from tensors by name to the output."""
@@ -75,7 +75,7 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
     rng = np.random.default_rng(seed)
     shapes = {**program.parameters, **program.inputs}
     compared = False
-    for _ in range(POINTS):
+    for _ in range(TRACED_POINTS):
         tensors = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
         traces = run(program, Point(RealArithmetic(), {name: x[None] for name, x in tensors.items()}))
         ours = value(program, traces)[0]
@@ -89,15 +89,15 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
         compared |= bool(both.any())
         size = max(1.0, float(np.abs(theirs[both]).max(initial=0.0)))
         error = float(np.abs(ours - theirs)[both].max(initial=0.0)) / size
-        if error > TOLERANCE:
+        if error > TRACED_OUTPUTS:
             raise InputError(
                 f"the traced program differs from the network by {error:.1e}: it depends on values in a way that "
                 "tracing does not see (branches, writes in place, random numbers)"
             )
     if not compared:
         raise InputError(
-            f"the network gives no finite number at {POINTS} random points (NaN constants, logarithms or roots of "
-            "negative numbers?); write it so that it exists at generic weights and inputs"
+            f"the network gives no finite number at {TRACED_POINTS} random points (NaN constants, logarithms or roots "
+            "of negative numbers?); write it so that it exists at generic weights and inputs"
         )
 
 

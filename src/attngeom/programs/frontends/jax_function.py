@@ -15,6 +15,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.limits.work import UNROLLED_STEPS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
 from attngeom.programs.frontends.numpy_function import Traced, as_node, as_traced, index_work, shape_of
@@ -26,8 +27,6 @@ gather split copy_p copy device_put tile
 """
 INDEX_WORK = frozenset(_MOVES.split())
 CALLS = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
-MAX_STEPS = 512
-"""Steps of a scan that are unrolled."""
 
 
 def accepts(network: Any, weights: Any) -> bool:
@@ -138,8 +137,8 @@ class JaxInterpreter:
     def scan(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
         """A scan with its steps written out."""
         length, consts, carried = params["length"], params["num_consts"], params["num_carry"]
-        if length > MAX_STEPS:
-            raise InputError(f"a scan of {length:,} steps met; at most {MAX_STEPS} are unrolled: take fewer")
+        if length > UNROLLED_STEPS:
+            raise InputError(f"a scan of {length:,} steps met; at most {UNROLLED_STEPS} are unrolled: take fewer")
         body = params["jaxpr"]
         fixed, state, rows = args[:consts], args[consts : consts + carried], args[consts + carried :]
         outputs: list[list[Any]] = []

@@ -17,7 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.programs.builder import MAX_PARAMETERS, Builder
+from attngeom.limits.sizes import TRACED_WEIGHTS
+from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
 from attngeom.programs.frontends.numpy_tables import FUNCTIONS, INDEX_FUNCTIONS, UFUNCS, maximum_over
 from attngeom.programs.program import Program
@@ -56,8 +57,8 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
     total = sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())
     if not total:
         raise InputError("a network without weights given; name them: weights={'V': (2, 3)}")
-    if total > MAX_PARAMETERS:
-        raise SizeError(f"a network of {total:,} weights given; at most {MAX_PARAMETERS:,} are read: shrink the widths")
+    if total > TRACED_WEIGHTS:
+        raise SizeError(f"a network of {total:,} weights given; at most {TRACED_WEIGHTS:,} are read: shrink the widths")
     leaves = {name: Traced(builder, builder.parameter(name, shape)) for name, shape in shapes.items()}
     arguments: list[Any] = []
     free: dict[int, str] = {}

@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.limits.work import SOLVED_SIZE
 
 Traced: TypeAlias = Any
 """An array of :mod:`attngeom.programs.frontends.numpy_function`, which NumPy takes for one of its own."""
 Wrap = Callable[[Any], Traced]
-MAX_SOLVE = 64
 
 _INDEX_WORK = """
 reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis expand_dims squeeze
@@ -440,8 +440,8 @@ def solve_function(wrap: Wrap, a: Any, b: Any) -> Any:
     x, y = wrap(a).plain(), wrap(b).plain()
     n = x.shape[-1]
     lower = np.tril(np.ones((n, n)), -1)
-    if n > MAX_SOLVE:
-        raise InputError(f"np.linalg.solve of size {n} met; at most {MAX_SOLVE} is unrolled")
+    if n > SOLVED_SIZE:
+        raise InputError(f"np.linalg.solve of size {n} met; at most {SOLVED_SIZE} is unrolled")
     eye = np.broadcast_to(np.eye(n), x.shape)
     for mask in (lower, lower.T):
         if (x * np.broadcast_to(mask, x.shape) + eye).node == x.node or _is_unit_triangular(x, mask):

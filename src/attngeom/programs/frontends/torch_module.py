@@ -17,7 +17,8 @@ import numpy as np
 
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.programs.builder import MAX_PARAMETERS, Builder
+from attngeom.limits.sizes import TRACED_WEIGHTS
+from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference
 from attngeom.programs.frontends.aten_calls import call, decompositions
 from attngeom.programs.frontends.numpy_function import Traced, as_node, shape_of
@@ -38,8 +39,8 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
     if weights is not None:
         raise InputError("weights given with a module, which has its own; leave them out")
     total = sum(parameter.numel() for parameter in network.parameters())
-    if total > MAX_PARAMETERS:
-        raise SizeError(f"a network of {total:,} weights given; at most {MAX_PARAMETERS:,} are read: shrink the widths")
+    if total > TRACED_WEIGHTS:
+        raise SizeError(f"a network of {total:,} weights given; at most {TRACED_WEIGHTS:,} are read: shrink the widths")
     module = _prepare(network, output)
     examples, free = _examples(inputs)
     names = _tied_names(module)
