@@ -53,15 +53,15 @@ def verdict(seed: int, rare: float) -> tuple[str, str]:
         found = block_redundancy(kind.block, kind.width)
     except AttnGeomError:
         return "refused", ""
-    lower, standing = 0, "refused"
+    lower, standing, regions = 0, "refused", True
     try:
         proof = prove_block(kind.block, kind.width, seed=seed)
         lower, standing = proof.lower, proof.standing
+        regions = any(block_program(kind.block, kind.width).places("pattern"))
     except AttnGeomError:
         pass
     count = size - found.total
     need, best = max(lower, count if found.is_proven else 0), FloatRank(-1, 1.0)
-    regions = any(block_program(kind.block, kind.width).places("pattern"))
     for point in range(REGION_POINTS if regions else MORE_POINTS):
         if point >= POINTS and best.rank >= need:
             break
