@@ -74,7 +74,7 @@ def _on_numbers(target: Callable[..., Any]) -> Callable[..., Any]:
 
     def convert(item: Any) -> Any:
         if isinstance(item, np.ndarray):
-            return torch.from_numpy(np.ascontiguousarray(item))
+            return torch.from_numpy(np.array(item, order="C"))
         return [convert(x) for x in item] if isinstance(item, (list, tuple)) else item
 
     def back(item: Any) -> Any:
