@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
+from attngeom.limits.sizes import TRACED_WEIGHTS
 from attngeom.limits.work import UNROLLED_STEPS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
@@ -22,17 +24,19 @@ from attngeom.programs.frontends.numpy_function import Traced, as_node, as_trace
 from attngeom.programs.program import Program
 
 _MOVES = """
-reshape transpose broadcast_in_dim squeeze expand_dims concatenate slice dynamic_slice dynamic_update_slice rev pad
-gather split copy_p copy device_put tile
+reshape transpose broadcast_in_dim squeeze expand_dims concatenate stack unstack slice dynamic_slice
+dynamic_update_slice rev pad gather split copy_p copy device_put tile
 """
 INDEX_WORK = frozenset(_MOVES.split())
 CALLS = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
 
 
 def accepts(network: Any, weights: Any) -> bool:
-    """A function whose weights are arrays of JAX."""
+    """A function whose weights are arrays of JAX, or their shapes as JAX writes them."""
     jax = sys.modules.get("jax")
-    return jax is not None and callable(network) and any(isinstance(x, jax.Array) for x in _leaves(weights))
+    if jax is None or not callable(network):
+        return False
+    return any(isinstance(x, (jax.Array, jax.ShapeDtypeStruct)) for x in _leaves(weights))
 
 
 def _leaves(weights: Any) -> list[Any]:
@@ -43,13 +47,20 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
     """The program of f(weights, *inputs), and f again for arrays."""
     import jax
 
-    leaves = {name: np.asarray(leaf, dtype=np.float64) for name, leaf in flatten(weights).items()}
+    shapes = {
+        name: tuple(leaf.shape) if hasattr(leaf, "shape") else shape_of(leaf, f"weights {name!r}")
+        for name, leaf in flatten(weights).items()
+    }
+    total = sum(prod(shape) for shape in shapes.values())
+    if total > TRACED_WEIGHTS:
+        raise SizeError(f"a network of {total:,} weights given; at most {TRACED_WEIGHTS:,} are read: shrink the widths")
+    leaves = {name: jax.ShapeDtypeStruct(shape, np.float64) for name, shape in shapes.items()}
     builder = Builder()
     examples: list[Array] = []
     free: dict[int, str] = {}
     for place, given in enumerate(inputs):
         array = np.zeros(given) if isinstance(given, (tuple, list)) else np.asarray(given)
-        if array.dtype.kind not in "iub":
+        if array.dtype.kind not in "iub" or not array.ndim:
             free[place] = "x" if len(inputs) == 1 else f"x{place}"
             array = np.zeros(shape_of(given, f"input {place}"))
         examples.append(array)
@@ -58,6 +69,8 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         found = network(rebuild(weights, tensors), *arguments)
         found = found if output is None else output(found)
         parts = jax.tree_util.tree_leaves(found)
+        if not parts:
+            raise InputError("a network that returns nothing given; return its output")
         return parts[0] if len(parts) == 1 else jax.numpy.concatenate([x.ravel() for x in parts])
 
     with _double_precision():
@@ -72,6 +85,11 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         except jax.errors.JAXTypeError as error:
             words = str(error).strip().splitlines()[0][:110]
             raise InputError(f"JAX cannot trace the function ({words}); branches on data are not traced") from None
+        except InputError:
+            raise
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+            words = (str(error).strip().splitlines() or [""])[0][:110]
+            raise InputError(f"the network raised {type(error).__name__}: {words}; give inputs that it takes") from None
         order = sorted(leaves)
         values = [Traced(builder, builder.parameter(name, leaves[name].shape)) for name in order]
         values += [Traced(builder, builder.input(free[k], examples[k].shape)) for k in free]

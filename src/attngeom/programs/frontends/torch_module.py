@@ -124,6 +124,8 @@ def _prepare(network: Any, output: Any) -> Any:
             found = self.network(*arguments)
             found = found if output is None else output(found)
             leaves = [x for x in _pytree.tree_leaves(found) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+            if not leaves:
+                raise InputError("a network that returns nothing given; return its output")
             # Beside the first output, models return caches and hidden states of other shapes.
             return tuple(leaves[:1])
 

@@ -1,0 +1,77 @@
+"""Networks that have no answer: every door refuses them in one line, and the command line with exit code 2."""
+
+import numpy as np
+import pytest
+
+import attngeom
+from attngeom.cli.app import run
+from attngeom.errors import InputError, SizeError
+
+HEAD = {
+    "numpy": "import numpy as np\nweights = {'a': (2, 2)}\n",
+    "jax": "import jax.numpy as np\nweights = {'a': np.ones((2, 2))}\n",
+    "torch": """
+import torch as np
+class Network(np.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = np.nn.Parameter(np.ones(2, 2))
+    def forward(self, x):
+        return network({"a": self.a}, x)
+""",
+}
+BODIES = {
+    "a branch on data": ("return w['a'] @ x if x.sum() > 0 else x", "branch"),
+    "a loop over data": ("n = 0\n    while n < w['a'][0, 0]:\n        n = n + 1\n    return n * w['a'] @ x", "branch"),
+    "a number from data": ("return float(x[0]) * (w['a'] @ x)", "data"),
+    "NaN": ("return w['a'] @ x * float('nan')", "NaN"),
+    "infinity": ("return w['a'] @ x + float('inf')", "infinite|∞|finite"),
+    "input ignored": ("return w['a'] * 2.0", "ignores its input"),
+    "weights ignored": ("return x * 2.0", "weight"),
+    "no result": ("return None", "returns|return"),
+    "wrong shapes": ("return w['a'] @ np.ones(3)", "."),
+}
+
+
+@pytest.mark.parametrize("door", HEAD)
+@pytest.mark.parametrize("what", BODIES)
+def test_networks_without_an_answer_are_one_line(door, what, tmp_path, capsys):
+    if door != "numpy":
+        pytest.importorskip(door, reason=f"the door of {door} is tested where it is installed: make doors-test")
+    body, words = BODIES[what]
+    path = tmp_path / "network.py"
+    path.write_text(f"{HEAD[door]}inputs = [(2,)]\ndef network(w, x):\n    {body}\n")
+    assert run(["net", f"{path}:{'Network' if door == 'torch' else 'network'}"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    with pytest.raises((InputError, SizeError), match=words):
+        from attngeom.cli.net import load_network
+
+        found, content = load_network(f"{path}:{'Network' if door == 'torch' else 'network'}")
+        attngeom.analyze(found, (2,), weights=content.get("weights"))
+
+
+def _huge(door):
+    if door == "numpy":
+        return (lambda w, x: w["a"] @ x), {"a": (40_000, 40_000)}
+    if door == "jax":
+        jax = pytest.importorskip("jax", reason="the door of jax is tested where it is installed: make doors-test")
+        return (lambda w, x: w["a"] @ x), {"a": jax.ShapeDtypeStruct((40_000, 40_000), np.float32)}
+    torch = pytest.importorskip("torch", reason="the door of torch is tested where it is installed: make doors-test")
+    return torch.nn.Linear(40_000, 40_000, device="meta"), None
+
+
+@pytest.mark.parametrize("door", HEAD)
+def test_a_billion_weights_are_refused_before_anything_is_made(door):
+    network, weights = _huge(door)
+    with pytest.raises(SizeError, match="shrink the widths"):
+        attngeom.analyze(network, (40_000,), weights=weights)
+
+
+@pytest.mark.parametrize("door", ["numpy", "torch"])
+def test_networks_without_weights_are_refused(door):
+    network = np.tanh
+    if door == "torch":
+        network = pytest.importorskip("torch", reason="make doors-test").nn.Tanh()
+    with pytest.raises(InputError, match="weights"):
+        attngeom.analyze(network, (2,), weights=None if door == "torch" else {})
