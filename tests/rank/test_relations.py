@@ -1,6 +1,7 @@
 """Networks written to mislead: whatever is called proven is the rank of a float64 Jacobian at several points.
 
-The dimensions are such ranks, by central differences and singular values at four weights. What cannot be decided may be left undecided, but not be wrong.
+The dimensions are such ranks, by central differences and singular values at four weights. What cannot be decided may
+be left undecided, but not be wrong.
 """
 
 import numpy as np
