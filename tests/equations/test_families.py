@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from attngeom.equations import Family, Points, Variety, families, find_family, random_points
-from attngeom.equations.family import vanishes_identically
+from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.ideal import implicitize
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR, WORD_PRIME, rank_mod_p
@@ -210,7 +210,10 @@ def test_flattenings_of_two_heads_are_all_their_cubics(d: int, a: int, v: int, d
     found = implicitize(variety, 3, families=False, check=False)
     assert [degree.ideal_dimension for degree in found.degrees] == [0, 0, cubics]
     members = [family for family in families(variety) if family.degree == 3]
-    assert all(vanishes_identically(family, 0, min(family.count, 3)) for family in families(variety))
+    for family in families(variety):
+        # Minors of the commutant have up to nineteen rows of polynomials: random weights tell as much.
+        small = family.degree <= 4
+        assert vanishes_identically(family, 0, min(family.count, 3)) if small else vanishes_at_random(family, 0, 3)[0]
     field, count = GF(WORD_PRIME), sum(family.count for family in members)
     y = field.random((count + 5, d_out, 1, 1, variety.num_pairs, d), np.random.default_rng(0))
     values = [family.evaluate(Points(None, y, field)) for family in members]
