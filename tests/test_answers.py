@@ -19,6 +19,7 @@ from attngeom import models
 from attngeom.atlas import FactStore
 from attngeom.atlas.recheck import recheck
 from attngeom.canonical.kinds import canonicalize_kind
+from attngeom.certification.layers import certify_layers
 from attngeom.cli.app import run
 from attngeom.dimensions import rank_at, upper_bound
 from attngeom.dimensions.lower.minor import estimate_dimension, minor_lower_bound
@@ -29,6 +30,7 @@ from attngeom.files import to_json
 from attngeom.heads.finding import find_heads
 from attngeom.heads.generic import generic_heads
 from attngeom.heads.uniqueness import heads_unique
+from attngeom.layer.polynomial_maps import expand_network
 from attngeom.learning.laws import conserved_quantities
 from attngeom.learning.strata import learning_table
 from attngeom.learning.track import track
@@ -45,6 +47,7 @@ from tests.models.test_adapters import pairs
 
 NARROW = Architecture((2, 2), 1, tokens=2)
 HEADS = Architecture((2, 2), 1, heads=2, value_width=1)
+DEEP = Architecture((1, 1, 1), 1, tokens=2)
 
 
 def read(name):
@@ -93,6 +96,7 @@ ANSWERS = {
     "IdealSummary": (lambda: attngeom.implicitize(Variety(2, 2), 2), None),
     "Inspection": (lambda: attngeom.inspect(read("singular.json")), "inspect singular.json"),
     "Laws": (lambda: conserved_quantities(NARROW), "laws --widths 2,2 --attention 1"),
+    "LayersCertification": (lambda: certify_layers(expand_network(random_weights(DEEP, QQ, 2)), 2), None),
     "LearningCoefficient": (lambda: attngeom.learning_coefficient(read("boundary.json")), "lambda boundary.json"),
     "LearningTable": (lambda: learning_table(NARROW), None),
     "Fingerprint": (lambda: models.fingerprint(models.open_model("model")), "model fingerprint model"),

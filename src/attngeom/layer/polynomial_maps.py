@@ -29,7 +29,7 @@ class PolynomialMap:
     ``degree`` is the one that is asked about, 3^l for l layers; other terms may occur.
 
     >>> from attngeom.network import Architecture, random_weights
-    >>> expand_network(random_weights(Architecture((1, 1, 1), 1, tokens=2), QQ, seed=0)).outputs[0][1].total_degree()
+    >>> expand_network(random_weights(Architecture((1, 1, 1), 1, tokens=2), QQ, seed=2)).outputs[0][1].total_degree()
     9
     """
 

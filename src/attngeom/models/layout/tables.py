@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 from attngeom.exact.arrays import Array
@@ -28,7 +27,7 @@ class AttentionLayout:
     transposed: bool = False
     query_norm: str = ""
     key_norm: str = ""
-    extras: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    extras: Mapping[str, str] = field(default_factory=dict)
     query_down: str = ""
     key_down: str = ""
     rotated_last: bool = False
