@@ -45,7 +45,8 @@ class Cluster:
         protocol = "tls" if tls else "tcp"
         self._start("dask_scheduler", "--port", "0", "--no-show", "--protocol", protocol)
         deadline = time.monotonic() + 60
-        while not self.file.exists() and time.monotonic() < deadline:
+        # The file is there before it is written.
+        while not (self.file.exists() and self.file.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)
         self.address = json.loads(self.file.read_text())["address"]
 
