@@ -277,5 +277,6 @@ def test_browser_is_led_to_the_start_page_by_the_private_file(server, browser):
     page.wait_for_url(server.address)
     page.get_by_role("link", name="Certificate viewer").first.click()
     page.locator("#verdict").wait_for()
+    assert page.url.startswith(server.address) and page.url != server.address
     path.unlink()
     page.close()

@@ -67,7 +67,7 @@ def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None =
     >>> len(find_symmetries(bound_rank(program)).fields)
     4
     """
-    system = _System(bound, seed, progress)
+    system = _FieldSystem(bound, seed, progress)
     torus = system.solve_scalings()
     groups = system.split(torus)
     if max(map(len, groups)) > FINE_UNKNOWNS:
@@ -90,7 +90,7 @@ Solution = tuple[Array, Array]
 """Unknowns of a group, and a basis of the fields of the group as rows of their coefficients."""
 
 
-class _System:
+class _FieldSystem:
     """Equations on the unknowns of an ansatz, from the rows of the Jacobian at one quick point after another."""
 
     def __init__(self, bound: RankBound, seed: int, progress: Progress | None) -> None:

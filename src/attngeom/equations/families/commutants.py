@@ -7,6 +7,7 @@ n×k matrix T_s for each pair s of context rows, that is a direct sum of H of th
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from math import comb
 from typing import ClassVar
 
@@ -43,17 +44,17 @@ class HeadFamily(Family):
         return (comb(variety.d_out, n), comb(variety.num_targets, k), *self.inner_sizes)
 
     @property
+    @abstractmethod
     def inner_sizes(self) -> tuple[int, ...]:
         """The ranges of the indices of a member for given rows and targets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inner_label(self, *index: int) -> str:
         """What a member for given rows and targets is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inner_values(self, T: Array, domain: Domain, *index: Array) -> Array:
         """The values (…, members) at the matrices T (…, D, n, k)."""
-        raise NotImplementedError
 
     def describe(self, *index: int) -> str:
         i, j, *rest = index

@@ -210,7 +210,7 @@ def _compare(
 
 
 @dataclass(frozen=True, eq=False)
-class _Aligned:
+class _AlignedStream:
     """The layers of two models, compared after one change of the stream."""
 
     change: StreamChange
@@ -224,7 +224,7 @@ class _Aligned:
         return float(np.mean([match.similarity for match in self.matches]))
 
 
-def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, step: Progress) -> _Aligned:
+def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, step: Progress) -> _AlignedStream:
     table = _map(near, far, change, crew, step)
     items = [(near, far, layer, table[layer], change) for layer in range(far.model.layers)]
     best = each_layer(_best_layer, items, crew, step)
@@ -236,7 +236,7 @@ def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, st
         for layer, (match, likeness) in enumerate(best)
     )  # fmt: skip
     heads, units = (np.concatenate([getattr(x, part) for _, x in best]) for part in ("heads", "units"))
-    return _Aligned(change, table, matches, _median(heads), _median(units))
+    return _AlignedStream(change, table, matches, _median(heads), _median(units))
 
 
 def _median(values: Array) -> float:
