@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attngeom.cli.net import trace_network
 from attngeom.explore.server import Explorer
 
 CHROMIUM = next(
@@ -19,7 +20,9 @@ INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 
 @pytest.fixture(scope="session")
 def server():
-    with Explorer([INPUTS / "certificate_layer.json", INPUTS / "deep.json"], budget=30) as explorer:
+    network = f"{INPUTS / 'network.py'}:attention"
+    files = [INPUTS / "certificate_layer.json", INPUTS / "deep.json"]
+    with Explorer(files, budget=30, networks={network: trace_network(network)}) as explorer:
         thread = threading.Thread(target=explorer.serve, daemon=True)
         thread.start()
         yield explorer

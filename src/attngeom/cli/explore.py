@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from attngeom.cli.net import trace_network
 from attngeom.cli.options import IgnoredSeed, Json, flag
 from attngeom.cli.output import print_answer
 from attngeom.errors import InputError
@@ -20,6 +21,10 @@ def explore_command(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILE…", help="Files and model folders that the page may open.")
     ] = None,
+    networks: Annotated[
+        list[str] | None,
+        typer.Option("--net", metavar="FILE.py:NAME", help="A network as for attngeom net: the file is run, once."),
+    ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
     no_browser: Annotated[bool, flag("--no-browser", "Print the address and open no browser.")] = False,
     json: Json = False,
@@ -27,7 +32,8 @@ def explore_command(
 ) -> None:
     """Serve the explorer on 127.0.0.1 until it is interrupted; only the named files and dropped ones are read.
 
-    The address holds a secret: whoever knows it can read these files and ask the engine.
+    The address holds a secret: whoever knows it can read these files and ask the engine. FILE.py of --net is your own
+    code and is run as such, when the server starts; pages see the traced program, and no code is run for them.
     """
     try:
         from attngeom.explore.server import Explorer
@@ -38,7 +44,8 @@ def explore_command(
 
     # A server that is told to end takes its jobs and dropped files with it, as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with Explorer(files or [], port) as server:
+    traced = {name: trace_network(name) for name in networks or ()}
+    with Explorer(files or [], port, networks=traced) as server:
         record = {"address": server.address, "views": list(VIEWS)}
         print_answer(json, record, f"attngeom explore: {server.address} (Ctrl-C ends it)")
         sys.stdout.flush()

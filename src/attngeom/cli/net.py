@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import parse_list
 from attngeom.cli.output import print_answer, titled, working
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.programs import Program, trace
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.verification import write_certificate
@@ -45,9 +47,7 @@ def net_command(
     if certificate is not None:
         options.check_stored_seed(seed)
     loaded, content = load_network(network)
-    given: Any = [tuple(parse_list(text, "input")) for text in inputs or ()] or content.get("inputs", ())
-    if isinstance(given, tuple) and all(isinstance(n, int) for n in given) and given:
-        given = [given]
+    given = [tuple(parse_list(text, "input")) for text in inputs or ()] or inputs_of(content)
     with working("tracing") as report:
         answer = analyze(
             loaded,
@@ -63,6 +63,19 @@ def net_command(
         answer.plot().savefig(plot)
     print_answer(json, answer.to_json(), titled(answer.rows()))
     return EXIT_UNDECIDED if prove and not answer.is_proven else 0
+
+
+def inputs_of(content: dict[str, Any]) -> Sequence[Any]:
+    """The name ``inputs`` of a file: the inputs one after the other; one shape alone is that of one input."""
+    given = content.get("inputs", ())
+    is_shape = isinstance(given, tuple) and bool(given) and all(isinstance(n, int) for n in given)
+    return [given] if is_shape else given
+
+
+def trace_network(text: str) -> Program:
+    """The program of FILE.py:NAME, with the ``weights`` and ``inputs`` of the file."""
+    network, content = load_network(text)
+    return trace(network, *inputs_of(content), weights=content.get("weights"))
 
 
 def load_network(text: str) -> tuple[Any, dict[str, Any]]:

@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
@@ -34,6 +34,7 @@ from attngeom.explore.shelf import KINDS, Shelf
 from attngeom.explore.view import View
 from attngeom.explore.views import VIEWS, find_view
 from attngeom.limits.seconds import BODY_SECONDS, JOB_SECONDS, LOADING_PAUSE_SECONDS
+from attngeom.programs.program import Program
 
 HOST = "127.0.0.1"
 OPTIONS: dict[str, Any] = {
@@ -48,7 +49,14 @@ Found = TypeVar("Found")
 class Explorer:
     """The server with its files and jobs; answers are computed one at a time, long work in other processes."""
 
-    def __init__(self, paths: Iterable[str | Path] = (), port: int = 0, budget: float = JOB_SECONDS) -> None:
+    def __init__(
+        self,
+        paths: Iterable[str | Path] = (),
+        port: int = 0,
+        budget: float = JOB_SECONDS,
+        networks: Mapping[str, Program] | None = None,
+    ) -> None:
+        """``networks`` are programs by the names that the command line gave: data, no code is run for a page."""
         self.shelf = Shelf.of_paths(paths)
         self.jobs = Jobs(budget)
         # The engine is not written for threads; every answer is short, so that nobody waits.
@@ -62,6 +70,8 @@ class Explorer:
         self.address = f"http://{HOST}:{self.port}/{token}/"
         app = Guard(self._app(), token, self.port)
         self._server = uvicorn.Server(uvicorn.Config(app, **OPTIONS))
+        for name, program in (networks or {}).items():
+            self.shelf.keep(name, program.to_json())
 
     def _app(self) -> Starlette:
         posts = {

@@ -9,12 +9,14 @@ import re
 import secrets
 import shlex
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from attngeom.errors import InputError, SizeError
+from attngeom.files import to_json
 from attngeom.limits.sizes import DROPPED_BYTES, UPLOAD_BYTES
 from attngeom.temporaries import temporary_folder
 
@@ -24,6 +26,7 @@ KINDS = {
     "certificate": "a certificate",
     "store": "a store of facts",
     "model": "a folder of a transformer",
+    "program": "a network as a program",
     "other": "a file of another kind",
 }
 _FORMAT = re.compile(rb'"format"\s*:\s*"attngeom/([a-z]+)"')
@@ -134,6 +137,14 @@ class Shelf:
             # What a killed server left there is removed first.
             self._folder = self._held.enter_context(temporary_folder(Path(tempfile.gettempdir())))
         return self._folder
+
+    def keep(self, name: str, record: Mapping[str, Any]) -> ShelfItem:
+        """Put a record of the command line beside its files: a network that was traced when the server started."""
+        key = str(1 + len(self.entries))
+        path = self.folder / f"named{key}.json"
+        path.write_text(to_json(dict(record)), encoding="utf-8")
+        self.entries[key] = item = ShelfItem(key, name, str(path), kind_of(path), True)
+        return item
 
     async def drop(self, name: str, chunks: AsyncIterator[bytes]) -> ShelfItem:
         """Keep a dropped file; its name is shown and never used as a path, but for a known suffix.

@@ -127,6 +127,8 @@ PAGE_DIMENSION_PARAMETERS = 3000
 """Networks beyond this are not computed while the page waits, be their dimension as small as it may."""
 PAGE_DIMENSION = 20000
 """Dimensions beyond this are not computed from the page; theorems answer at every size."""
+PAGE_NETWORK_WEIGHTS = 6000
+"""Weights of a network that the page analyses: more do not end within the time of a job."""
 PAGE_IDEAL_WIDTH = 3
 """Ideals up to this width are computed by a page."""
 PAGE_LAYER_COEFFICIENTS = 3000

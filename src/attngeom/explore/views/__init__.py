@@ -20,6 +20,7 @@ class Card(NamedTuple):
 
 VIEWS = {
     "dimension": Card("Architecture and dimension", "How many dimensions the functions have, and where parameters go."),
+    "network": Card("Your network", "The dimension and symmetries of a network that you wrote.", ("program",)),
     "fiber": Card("Fiber walker", "Weights move, the function stays: drag symmetries of a network.", ("weights",)),
     "manifold": Card("Neuromanifold", "A slice of all functions of a layer in space: sheets, singular line, boundary."),
     "layer": Card("Is this an attention layer?", "Verdict, violated equation and distance.", ("coefficients",)),
