@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.models import align, compare, open_model, teleport
+from attngeom.models import align, compare, comparison, open_model, teleport
+from attngeom.models.affine import Affine, multiply
+from attngeom.models.degenerate import _twins
+from attngeom.models.residual import has_free_stream
 from attngeom.models.sampling import PARTS
 from tests.effort import choose, spread
 from tests.models.cases import (
@@ -319,3 +322,48 @@ def test_tied_head_and_its_copy() -> None:
     assert compare(model, norm).same_function is False
     # A file that has a head of its own has one, whatever its config says.
     assert compare(other, open_model(state_of(other), model.config), level="exact").same_function is True
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt_neox", "gpt2", "t5", "gemma2"])
+def test_streams_that_fit_none_are_told_without_a_change_of_streams(family: str, monkeypatch) -> None:
+    """The shortcut never speaks against a turned copy, and answers stay what they are without it."""
+    asked: list[bool] = []
+    told = comparison.fits_no_stream
+    monkeypatch.setattr(comparison, "fits_no_stream", lambda *views: asked.append(told(*views)) or asked[-1])
+    rng = np.random.default_rng(36)
+    model = in_type(reference(family), ml_dtypes.bfloat16)
+    turned = [*PARTS, "residual"] if has_free_stream(model.headed) else PARTS
+    copies = [in_type(teleport(model, seed, parts=turned).moved(), ml_dtypes.bfloat16) for seed in range(2)]
+    assert all(compare(model, copy).same_function is True for copy in copies) and not any(asked)
+    state = state_of(model)
+    for share in (0.02, 0.3, 3.0):
+        noisy = {n: (t * (1 + share * rng.normal(size=t.shape))).astype(t.dtype) for n, t in state.items()}
+        other = open_model(noisy, model.config)
+        quick = compare(model, other).to_json()
+        with monkeypatch.context() as inside:
+            inside.setattr(comparison, "fits_no_stream", lambda *views: False)
+            slow = compare(model, other).to_json()
+        assert {**quick, "entropy": None} == {**slow, "entropy": None}, share
+    if has_free_stream(model.headed):
+        assert asked[-1], "noise of three times the weights is no change of a stream"
+
+
+def test_rows_that_occur_twice() -> None:
+    """−0.0 is 0.0, a bias tells rows apart, and rows that only begin alike are no twins."""
+    rng = np.random.default_rng(1)
+    weight = rng.normal(size=(9, 12))
+    weight[4], weight[7, :8], weight[2, 0], weight[6] = weight[1], weight[3, :8], 0.0, weight[5]
+    weight[8] = weight[2]
+    weight[8, 0] = -0.0
+    bias = np.zeros(9)
+    bias[6] = 1.0
+    assert _twins(Affine(weight, bias)) == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(700, 400), (1, 3), (0, 3), (3, 0)])
+def test_products_are_widened_block_by_block(order: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    matrix, x = np.asarray(rng.normal(size=shape), np.float32, order=order), rng.normal(size=(shape[1], 2))
+    product = multiply(matrix, x)
+    assert product.dtype == np.float64 and np.allclose(product, matrix.astype(np.float64) @ x, rtol=1e-12, atol=1e-12)

@@ -118,6 +118,8 @@ TENSORS_DIFFER = 10.0
 """From so many times the expected residual on, two tensors differ; below nothing is said."""
 SAME_STREAM = 0.5
 """Cosine of two token tables from which the stream is taken to be the same; disguised streams are near 0."""
+STREAM_ROUNDING = 1e-9
+"""What the arithmetic may lose of the mean of squares by which rows differ after the best change of a stream."""
 PARALLEL_SINE = 1e-6
 """Sines of angles below this are zero: the arc between two tensors is then a line."""
 FOLDING_ROUNDING = 1e-12

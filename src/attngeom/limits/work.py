@@ -41,6 +41,8 @@ SINGLE_PRECISION_WIDTH = 2048
 """Streams at least so wide are compared in float32: four digits are left of a cosine, and half the time."""
 COMPARED_UNITS = 1024
 """Units of an MLP of the child that are compared, those of largest ‖up‖ ‖down‖: the median hardly needs more."""
+STREAM_ROWS = 1024
+"""Rows of tables that are tried for a change of the stream before one is computed: under a second."""
 TABLE_ROWS = 2**15
 """Named rows of a table that are used: more do not make R better, and a vocabulary of 128,256 would take minutes."""
 MATCHED_TOKENS = 256

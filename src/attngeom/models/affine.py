@@ -19,6 +19,19 @@ def row_blocks(array: Array) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, len(array), step))
 
 
+def multiply(matrix: Array, x: Array) -> Array:
+    """matrix @ x; a matrix of narrower floats is widened block by block, never as a whole.
+
+    >>> multiply(np.ones((2, 3), np.float32), np.ones((3, 1))).dtype
+    dtype('float64')
+    """
+    if matrix.ndim != 2 or not matrix.size or np.result_type(matrix, x) == matrix.dtype:
+        return np.asarray(matrix @ x)
+    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return np.asarray(sum(matrix[:, part] @ x[part] for part in row_blocks(matrix.T)))
+    return np.concatenate([matrix[part] @ x for part in row_blocks(matrix)])
+
+
 @dataclass(frozen=True, eq=False)
 class Affine:
     """x ↦ weight x + bias, batched: weight (…, out, in) and bias (…, out), real or complex."""
@@ -37,8 +50,8 @@ class Affine:
 
     def __call__(self, x: Array) -> Array:
         """Values at the columns of x (in, t): (…, out, t)."""
-        values: Array = self.weight @ x + self.bias[..., None]
-        return values
+        values = multiply(self.weight, x)
+        return np.asarray(values + self.bias[..., None])
 
     def then(self, matrix: Array) -> Affine:
         """matrix ∘ self, the matrix batched like the weight."""

@@ -12,7 +12,13 @@ from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.crews import Crew, each_layer
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
-from attngeom.models.layer_comparison import LayerComparison, compare_layers, compare_outside, mark_outliers
+from attngeom.models.layer_comparison import (
+    LayerComparison,
+    compare_layers,
+    compare_outside,
+    fits_no_stream,
+    mark_outliers,
+)
 from attngeom.models.model import Model
 from attngeom.models.output_check import allowed_gap, check_outputs
 from attngeom.models.reading import ROUNDOFF
@@ -115,7 +121,7 @@ def compare(
 
     comparison = None if differences else weigh(one, other)
     if comparison is None or not comparison.same_function:
-        matched = match_sizes(one, other)
+        matched = match_sizes(one, other, crew)
         if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
             again = weigh(*matched)
             if comparison is None or again.same_function:
@@ -241,11 +247,8 @@ def _compare_rounded(
     seed: int, progress: Callable[[int, int], None] | None, crew: Crew = 1, turns: Turns | None = None,
     fixed_tables: bool = False,
 ) -> ModelComparison:  # fmt: skip
-    heads = head_orders(one, other)
     turn = residual_turns(one, other) if scope == "model" and turns is None else turns
-    loose = is_tied(one.spec) != is_tied(other.spec)
-    left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
-    right = ModelView(other, turn, heads=heads, loose=loose, fixed_tables=fixed_tables)
+    left, right = _views(one, other, turn, fixed_tables)
     flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
     items = [(left, right, layer, unit, tolerance) for layer in range(one.layers)]
     results = each_layer(_compare_one, items, crew, progress)
@@ -277,6 +280,13 @@ def _compare_rounded(
     )  # fmt: skip
 
 
+def _views(one: Model, other: Model, turn: Turns | None, fixed_tables: bool = False) -> tuple[ModelView, ModelView]:
+    """Both models as they are compared, the other one in the turned stream and with heads in the order of the first."""
+    loose = is_tied(one.spec) != is_tied(other.spec)
+    left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
+    return left, ModelView(other, turn, heads=head_orders(one, other), loose=loose, fixed_tables=fixed_tables)
+
+
 def _compare_one(
     left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None
 ) -> tuple[LayerComparison, Symmetry]:
@@ -295,7 +305,15 @@ def _compare_turned(
     """The comparison after a change of the residual stream, if there is one that brings the models together."""
     if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
         return None
-    comparison = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew)
+    flat = can_flatten(one.spec)
+    left, right = (replace(view, flat=flat) for view in _views(one, other, None))
+    if fits_no_stream(left, right, unit, tolerance):
+        return None
+    # What lies outside the layers is far less than these: they are turned only where it fits.
+    turns = residual_turns(one, other)
+    if compare_outside(left, replace(right, rotation=turns), unit, tolerance).same is False:
+        return None
+    comparison = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew, turns)
     if comparison.same_function is False:
         return None
     return replace(comparison, reason=f"in a turned residual stream (scope model): {comparison.reason}")

@@ -14,11 +14,14 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import DEGENERATE_SIZE
+from attngeom.models.affine import Affine
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.misfits import PREFIXES
 from attngeom.models.recovery import Recovered
 
+ROW_BEGINNING = 8
+"""Entries of a row that are looked at before it is compared as a whole."""
 Hidden = dict[str, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""
 
@@ -77,9 +80,20 @@ def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> No
 def _lost_units(mlp: MLPWeights) -> Array:
     """Per unit, whether it reads what another one reads, or reads or writes nothing."""
     reader = mlp.gate if mlp.gate is not None else mlp.up
+    lost = ~np.any(mlp.down, axis=0)
+    lost[_twins(reader)] = True
+    reads = np.concatenate([np.any(mlp.up.piece(part), axis=1) for part in mlp.up.parts()])
+    return np.asarray(lost | ~(reads | (mlp.up.bias != 0)))
+
+
+def _twins(reader: Affine) -> list[int]:
+    """Rows that occur twice, with their biases: of those whose beginnings do."""
+    heads = np.concatenate([reader.piece(part)[:, :ROW_BEGINNING] for part in reader.parts()])
     # Adding zero makes −0.0 to 0.0, so that equal rows have equal bytes.
-    rows = zip(reader.weight, reader.bias)
-    reads = [sha256((row + 0.0).tobytes() + (bias + 0.0).tobytes()).digest() for row, bias in rows]
-    counts = Counter(reads)
-    lost = np.array([counts[digest] > 1 for digest in reads]) | ~np.any(mlp.down, axis=0)
-    return np.asarray(lost | ~(np.any(mlp.up.weight, axis=1) | (mlp.up.bias != 0)))
+    biases = reader.bias + 0.0
+    beginnings = [head.tobytes() + bias.tobytes() for head, bias in zip(heads + 0.0, biases)]
+    counts = Counter(beginnings)
+    unclear = [i for i, beginning in enumerate(beginnings) if counts[beginning] > 1]
+    wholes = [sha256((reader.piece(slice(i, i + 1)) + 0.0).tobytes() + biases[i].tobytes()).digest() for i in unclear]
+    counts_of_wholes = Counter(wholes)
+    return [i for i, whole in zip(unclear, wholes) if counts_of_wholes[whole] > 1]

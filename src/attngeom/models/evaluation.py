@@ -16,6 +16,7 @@ import scipy  # its parts are loaded when they are first named
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.limits.memory import SCORES_HELD
+from attngeom.models.affine import multiply
 from attngeom.models.layer import (
     AttentionWeights,
     ExpertsWeights,
@@ -67,7 +68,7 @@ def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
         hidden = activate(weights.gate(x.T), spec.activation) * up
     else:
         hidden = activate(up, spec.activation)
-    return np.asarray((weights.down @ hidden).T + weights.down_bias)
+    return np.asarray(multiply(weights.down, hidden).T + weights.down_bias)
 
 
 def route(scores: Array, spec: Experts, correction: Array | None) -> Array:

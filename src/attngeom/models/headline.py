@@ -10,6 +10,7 @@ import numpy as np
 
 from attngeom import digits
 from attngeom.limits.shown import LISTED_NAMES
+from attngeom.models.affine import row_blocks
 from attngeom.models.layer_comparison import LayerComparison
 from attngeom.models.misfits import Misfit
 from attngeom.models.model import Model
@@ -88,7 +89,8 @@ def _is_equal(one: Model, other: Model, name: str) -> bool:
     left, right = one.tensors, other.tensors
     if name not in left or name not in right or left.headers[name].shape != right.headers[name].shape:
         return False
-    return np.array_equal(left.raw(name), right.raw(name))
+    one_raw, other_raw = (np.atleast_1d(tensors.raw(name)) for tensors in (left, right))
+    return all(np.array_equal(one_raw[part], other_raw[part]) for part in row_blocks(one_raw))
 
 
 def sentence(blame: Blame, worst: tuple[str, Misfit] | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import (
     FOLDING_ROUNDING,
@@ -16,9 +17,11 @@ from attngeom.limits.rounding import (
     OUTPUT_ROUNDING,
     OUTPUTS_AGREE,
     PLAIN_RESIDUAL,
+    STREAM_ROUNDING,
     TENSORS_AGREE,
     TENSORS_DIFFER,
 )
+from attngeom.limits.work import STREAM_ROWS
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
@@ -97,10 +100,10 @@ def compare_layers(
         folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
-    target, own_gauge = even_rows(block, folded[0])
-    source, gauge = even_rows(block, folded.pop())
-    folded[0] = target
-    symmetry_found = recover(block, target, source, ordered=bool(stack.relative_buckets))
+    folded[0], own_gauge = even_rows(block, folded[0])
+    folded[1], gauge = even_rows(block, folded[1])
+    symmetry_found = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
+    symmetry = (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):
         misfits = layer_misfits(block, folded[0], symmetry_found, unit, noise)
     comparison = _judge(
@@ -119,19 +122,23 @@ def compare_layers(
             if not chooses_otherwise(block.mlp, one, other, norm is not None and norm.kind == "layer"):
                 comparison = replace(comparison, same=None, hidden=0.0)
         elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE):
-            # What differs may lie in heads or units that the function does not determine: the outputs decide.
+            # What differs may lie in heads or units that the function does not determine: the outputs decide. They
+            # are computed from the files, layer by layer: arrays that are not needed any more go first.
+            kept = (folded[0], symmetry_found) if isinstance(block.mlp, Experts) else None
+            folded.clear()
+            del symmetry_found
             gap, noise_level = output_gap(left, right, layer), OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
             parts = [m.part.split(".") for m, places in beyond if len(places)]
             spoilt = sorted({int(part[1]) for part in parts if part[0] == "experts"})
-            if spoilt and gap <= TENSORS_AGREE * noise_level:
-                one, other, norm = folded[0].mlp, symmetry_found.moved.mlp, block.mlp_norms.input
+            if spoilt and kept is not None and gap <= TENSORS_AGREE * noise_level:
+                one, other, norm = kept[0].mlp, kept[1].moved.mlp, block.mlp_norms.input
                 assert isinstance(block.mlp, Experts)
                 assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
                 centred = norm is not None and norm.kind == "layer"
                 gap = max(gap, expert_gap(block.mlp, one, other, spoilt, centred))
             if gap <= (TENSORS_AGREE if unclear else 1.0) * noise_level:
                 comparison = replace(comparison, same=None, hidden=gap)
-    return comparison, (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
+    return comparison, symmetry
 
 
 def _judge(
@@ -209,6 +216,40 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         # What a tensor does that no family knows cannot be told.
         return replace(comparison, same=None)
     return comparison
+
+
+def fits_no_stream(left: ModelView, right: ModelView, unit: float, tolerance: float | None) -> bool:
+    """Whether some row of the tables differs after every orthogonal change R of the right model's stream.
+
+    Of some rows a_i and b_i, of norms |a_i| = 1, min over R of Σ |a_i − R b_i|² is ‖A‖² + ‖B‖² − 2 ‖AᵀB‖_* (nuclear
+    norm). Where that is more than the sum of squares of what is allowed, `compare_outside` finds a difference for any
+    R. False shows nothing.
+    """
+    limit, growth = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING), _outside_growth(left, right)
+    near, far = left.tables(), right.tables()
+    pairs = {"embedding": (near["embedding"][1], far["embedding"][1])} if "embedding" in near else {}
+    heads = (None, None) if left.is_tied else (left.reader(), right.reader())
+    if heads[0] is not None and heads[1] is not None:
+        pairs["head"] = heads[0].weight, heads[1].weight
+    sides: tuple[list[Array], list[Array]] = [], []
+    allowed = 0.0
+    for part, (a, b) in pairs.items():
+        if a.shape != b.shape:
+            return False
+        rows = np.linspace(0, len(a) - 1, min(len(a), STREAM_ROWS // len(pairs))).astype(int)
+        rows = rows[np.any(a[rows], axis=1)]
+        sizes = np.linalg.norm(a[rows].astype(np.float64), axis=1, keepdims=True)
+        for side, table in zip(sides, (a, b)):
+            side.append(table[rows] / sizes)
+        expected = limit * np.broadcast_to(growth.get(part, 1.0), len(a))[rows]
+        allowed += float(((TENSORS_DIFFER * expected) ** 2).sum()) if tolerance is None else len(rows) * tolerance**2
+    if not sides[0]:
+        return False
+    tables = [np.concatenate(side) for side in sides]
+    squares = sum(float((table**2).sum()) for table in tables)
+    triangles = [lapack.triangle(table.T) for table in tables]
+    least = squares - 2 * float(lapack.svdvals(triangles[0] @ triangles[1].T).sum())
+    return least > allowed + STREAM_ROUNDING * squares
 
 
 def _outside_growth(*views: ModelView) -> dict[str, Array]:

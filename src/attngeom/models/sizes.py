@@ -14,6 +14,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
+from attngeom.models.crews import Crew, each_layer
 from attngeom.models.layer import (
     HEAD_ARRAYS,
     AttentionWeights,
@@ -47,12 +48,18 @@ class Resized(Model):
         return self.source, self.kept[layer]
 
 
-def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
-    """Both models with equal numbers of layers, units and heads; None if nothing can be left out of either."""
+def match_sizes(one: Model, other: Model, crew: Crew = 1) -> tuple[Model, Model] | None:
+    """Both models with equal numbers of layers, units and heads; None if nothing can be left out of either.
+
+    Every layer is read once, by a ``crew``.
+    """
     models = one, other
     if [stack.name for stack in one.spec.stacks] != [stack.name for stack in other.spec.stacks]:
         return None
-    kept = [_layers_that_write(model) for model in models]
+    items = [(model, layer) for model in models for layer in range(model.layers)]
+    surveys = each_layer(_survey, items, crew)
+    lives = [surveys[: one.layers], surveys[one.layers :]]
+    kept = [[layer for layer, live in enumerate(own) if live is not None] for own in lives]
     sizes = [_stack_sizes(model, layers) for model, layers in zip(models, kept)]
     if sizes[0] != sizes[1] or one.spec.width != other.spec.width:
         return None
@@ -61,8 +68,7 @@ def match_sizes(one: Model, other: Model) -> tuple[Model, Model] | None:
     is_changed = any(len(layers) < model.layers for model, layers in zip(models, kept))
     for places in zip(*kept):
         blocks = [model.block(place) for model, place in zip(models, places)]
-        # One layer at a time is in memory.
-        parts = [_live_parts(block, model.layer(place)) for block, model, place in zip(blocks, models, places)]
+        parts = [live for own, place in zip(lives, places) if (live := own[place]) is not None]
         wanted = _common(blocks, parts, heads=not any(ordered))
         is_changed |= any(new != block for new, block in zip(wanted, blocks))
         is_changed |= any(live.units < _units(block.mlp) for block, live in zip(blocks, parts))
@@ -96,16 +102,16 @@ def _stack_sizes(model: Model, kept: list[int]) -> list[int]:
     return [sum(1 for layer in kept if low <= layer < high) for low, high in pairwise(ends)]
 
 
-def _layers_that_write(model: Model) -> list[int]:
-    """The layers that write something into the stream."""
-    return [layer for layer in range(model.layers) if not _is_identity(model.block(layer), model, layer)]
+def _survey(model: Model, layer: int) -> LiveParts | None:
+    """What of a layer contributes; None if it writes nothing into the stream."""
+    block, weights = model.block(layer), model.layer(layer)
+    return None if _is_identity(block, weights) else _live_parts(block, weights)
 
 
-def _is_identity(block: TransformerBlock, model: Model, layer: int) -> bool:
+def _is_identity(block: TransformerBlock, weights: LayerWeights) -> bool:
     """Whether a block adds nothing: zeros come out of every sublayer, and norms behind them keep zeros."""
     if any(norms.stream is not None for norms in block.norms):
         return False
-    weights = model.layer(layer)
     silent = [_is_silent(weights.norms.get("attention.output"), *_written(weights.attention))]
     if weights.cross is not None:
         silent.append(_is_silent(weights.norms.get("cross.output"), *_written(weights.cross)))
