@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiled modules are kept whatever the environment says: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check wheel dist notebooks lint coq forge fuzz bench torch models-test doors doors-test clean
+.PHONY: help reproduce test test-thorough test-anywhere test-other-cpu browser-test docs docs-check sites site-test wheel dist notebooks lint coq forge fuzz bench torch models-test doors doors-test clean
 
 help:
 	@echo "make reproduce   recompute the claims of both papers (report in $(OUT))"
@@ -25,6 +25,8 @@ help:
 	@echo "make test-thorough run the tests with more repetitions and larger cases"
 	@echo "make test-anywhere run the tests as on other CPUs, with oldest and newest packages, with transformers"
 	@echo "make docs        build the documentation site (build/site)"
+	@echo "make sites       build the sites of all releases side by side (build/sites)"
+	@echo "make site-test   look at every page of the site in Chromium"
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
 	@echo "make dist        build sdist and wheel, and check what is inside (build/dist)"
@@ -108,6 +110,14 @@ notebooks: $(DEV)
 docs: $(DOCS)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 	@echo "the site: build/site/index.html"
+
+# The sites of all releases and of this checkout, side by side.
+sites: $(DOCS)
+	$(BIN)/python docs/versions.py build/sites
+
+# Every page of the site in Chromium: wide and narrow, light and dark, by keyboard, searched without a network.
+site-test: docs
+	PYTHONPATH=. $(BIN)/python -m tests.docs.looks build/site
 
 docs-check: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.docs

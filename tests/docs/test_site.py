@@ -50,3 +50,27 @@ def test_files_have_their_name():
 def test_words_are_entries_of_the_glossary():
     entries = (ROOT / "docs" / "explanation" / "glossary.md").read_text(encoding="utf-8").splitlines()
     assert set(extension("terms").WORDS) <= set(entries)
+
+
+def test_versions_are_listed_newest_first_and_lead_to_the_newest_release():
+    spec = importlib.util.spec_from_file_location("versions", ROOT / "docs" / "versions.py")
+    versions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    assert versions.releases(["v0.9.0", "v1.10.1", "v1.9.0", "v1.10", "w1.2.3"]) == ["1.10.1", "1.9.0", "0.9.0"]
+    assert "url=1.10.1/index.html" in versions.start_page(["dev", "1.10.1", "0.9.0"])
+    assert "url=dev/index.html" in versions.start_page(["dev"])
+
+
+def test_the_list_of_versions_links_the_others():
+    jinja = pytest.importorskip("jinja2")
+    text = (ROOT / "docs" / "_templates" / "sidebar" / "versions.html").read_text(encoding="utf-8")
+
+    def draw(versions):
+        return jinja.Template(text).render(
+            versions=versions, here="1.0.0", release="1.0.0", pathto=lambda path, _: "../" + path
+        )
+
+    drawn = draw(["dev", "1.0.0", "0.9.0"])
+    assert 'href="../../dev/index.html"' in drawn and 'href="../../0.9.0/index.html"' in drawn
+    assert "<strong>1.0.0</strong>" in drawn and "1.0.0/index" not in drawn.replace("0.9.0", "")
+    assert draw([]) == ""
