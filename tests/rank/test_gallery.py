@@ -1,23 +1,13 @@
-"""The gallery of networks: the page says what the script computes, and everything in it is proven."""
+"""The gallery of networks: the page says what is computed, and everything in it is proven."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 import attngeom
+from attngeom.atlas.gallery import NETWORKS
 
 ROOT = Path(__file__).parents[2]
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("network_gallery", ROOT / "examples" / "network_gallery.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.NETWORKS
-
-
-NETWORKS = load()
 PAGE = (ROOT / "docs" / "gallery" / "networks.md").read_text()
 
 

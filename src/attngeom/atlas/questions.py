@@ -23,6 +23,7 @@ BUILT_IN = {
     "ideal-weight": "attngeom.atlas.ideals",
     "completeness": "attngeom.atlas.completeness",
     "finite-check": "attngeom.atlas.completeness",
+    "network": "attngeom.atlas.networks",
 }
 """Where the questions of this package are; a module is imported when it is first asked for."""
 VARIABLE = "ATTNGEOM_QUESTIONS"

@@ -88,11 +88,13 @@ class Task:
 
 
 def short_name(record: Mapping[str, Any]) -> str:
-    """A short name of an architecture, without what has its usual value.
+    """A short name of an architecture, without what has its usual value; a network of the gallery has its own.
 
     >>> short_name({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
     '3→2 a=2 t=3 softmax causal'
     """
+    if isinstance(record.get("network"), str):
+        return str(record["network"])
     widths, ranks = (value if isinstance(value := record.get(key), list) else [] for key in ("widths", "attention"))
     parts = ["→".join(map(str, widths)), "a=" + ",".join(map(str, ranks))]
     parts += [f"t={record['tokens']}"] if "tokens" in record else []

@@ -95,6 +95,14 @@ SHAPES: Mapping[str, tuple[Shape, Shape]] = {
         },
     ),
     "finite-check": ({}, {"bound": _is_count, "modules": _is_count, "new": _are_counts}),
+    "network": (
+        {"program": lambda value: isinstance(value, str)},
+        {
+            **dict.fromkeys(("dimension", "lower_bound", "upper_bound", "unexplained"), _is_count),
+            "num_parameters": _is_size,
+            "fiber": _are_counts,
+        },
+    ),
 }
 """Parameters and answers of the questions of this package."""
 
@@ -114,12 +122,18 @@ def has_shape(fact: Fact) -> bool:
     if task.question not in SHAPES:
         return True
     parameters, answer = SHAPES[task.question]
+    return _is_named(task) and _fits(task.parameters, parameters) and _fits(result.answer, answer)
+
+
+def _is_named(task: Task) -> bool:
+    """Whether what the question is about is an architecture, or the name of a network."""
+    if task.question == "network":
+        return _fits(task.architecture, {"network": lambda name: isinstance(name, str)})
     try:
         network = Architecture.from_json(task.architecture)
     except AttnGeomError:
         return False
-    is_named = network.to_json() == task.architecture and (task.question == "dimension" or network.num_layers == 1)
-    return is_named and _fits(task.parameters, parameters) and _fits(result.answer, answer)
+    return network.to_json() == task.architecture and (task.question == "dimension" or network.num_layers == 1)
 
 
 def fact_row(fact: Fact, former: str | None = None) -> Row:

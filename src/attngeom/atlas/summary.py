@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from attngeom.atlas.records import Fact
+from attngeom.atlas.records import Fact, short_name
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import markdown_table
 from attngeom.limits.shown import TABLE_BARS, TABLE_ROWS_DRAWN
@@ -88,8 +88,21 @@ def summary_tables(store: FactStore) -> list[SummaryTable]:
         ("Hilbert functions", ideal_rows(store.facts("ideal"), "hilbert_function"), 5),
         ("Minimal generators by degree", ideal_rows(store.facts("ideal"), "minimal_generators"), 5),
         ("Generators that known families of invariants explain", completeness_rows(store.facts("completeness")), 4),
+        ("Networks as they are written", network_rows(store.facts("network")), 1),
     )
     return [SummaryTable(title, columns, rows, labels) for title, (columns, rows), labels in tables if rows]
+
+
+def network_rows(facts: Iterable[Fact]) -> Table:
+    """Each network of the gallery with its weights, the dimension of its functions, and the fiber by symmetry."""
+    rows = []
+    for fact in facts:
+        answer = fact.result.answer
+        parts = [f"{count} {name}" for name, count in answer["fiber"].items()]
+        parts += [f"{answer['unexplained']} by no symmetry"] if answer["unexplained"] else []
+        sizes = [f"{answer[name]:,}" for name in ("num_parameters", "dimension")]
+        rows.append([short_name(fact.task.architecture), *sizes, fact.result.evidence, "; ".join(parts) or "none"])
+    return ["network", "weights", "dimension", "evidence", "fiber"], rows
 
 
 def kind_name(fact: Fact) -> str:

@@ -107,7 +107,7 @@ def summarize_answer(fact: Fact) -> str:
     'dimension 13'
     """
     answer = fact.result.answer
-    if fact.task.question == "dimension":
+    if fact.task.question in ("dimension", "network"):
         bounds = f" in {answer.get('lower_bound')}..{answer.get('upper_bound')}"
         return f"dimension {answer.get('dimension')}{'' if fact.result.evidence == 'proven' else bounds}"
     if fact.task.question == "ideal":

@@ -81,5 +81,7 @@ TEXT_COLUMNS = 24
 """Columns that text needs beside labels; with less it goes below them."""
 
 # rank
+PROGRAM_DIGITS = 16
+"""Of the digest of a program, which tell it from others in a table."""
 LAW_EXAMPLES = 6
 """Laws of a network that are given as examples."""

@@ -103,7 +103,7 @@ def held_by(fact: Fact) -> dict[str, Any]:
 
 
 def _answer(fact: Fact) -> str:
-    short = fact.task.question in ("dimension", "ideal")
+    short = fact.task.question in ("dimension", "ideal", "network")
     return (summarize_answer(fact) if short else plain(fact.result.answer))[:CELL_CHARACTERS]
 
 
