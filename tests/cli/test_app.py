@@ -11,7 +11,7 @@ from attngeom.cli.app import COMMANDS, GROUPS, MEANT, build_command, read_option
 
 WITHOUT_CHANCE = {
     *("canonicalize", "coefficients", "demo", "explore", "fingerprint", "forward", "import", "info", "invariants"),
-    *("model merge", "prove"),
+    *("model merge", "model published", "prove"),
     *("atlas export", "atlas merge", "atlas plot", "atlas show", "atlas summary", "model align", "model canonicalize"),
 }
 """Commands in which no random choice is made."""

@@ -591,6 +591,7 @@ LAYERS = [
 MODEL = [
     one("model-inspect", "model inspect {in}/llama_model"),
     one("model-inspect-config", "model inspect {in}/llama_model/config.json"),
+    one("model-published", "model published"),
     one("model-compare", "model compare {in}/llama_model {in}/llama_model"),
     one("model-fingerprint", "model fingerprint {in}/llama_model --seed 3"),
     one("fingerprint", "fingerprint {in}/causal.json"),

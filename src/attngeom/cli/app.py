@@ -108,6 +108,7 @@ MEANT = {
     "track": ("training", "run", "trajectory", "checkpoints"),
     "model": ("hf", "huggingface", "transformer", "transformers", "llama", "gpt2", "lora"),
     "model align": ("align",),
+    "model published": ("published", "presets", "redundancy"),
     "model lineage": ("lineage", "kinship", "provenance", "descent", "parent"),
     "model merge": ("merge", "average", "combine", "soup"),
     "fingerprint": ("hash", "digest"),

@@ -36,6 +36,7 @@ EXAMPLES = {
     "model": ("model inspect model", "model compare model model-moved"),
     "atlas": ("atlas run sweep.toml --store atlas.db --workers 1", "atlas summary --store atlas.db"),
     "model inspect": ("model inspect model",),
+    "model published": ("model published",),
     "model compare": ("model compare model model-moved",),
     "model fingerprint": ("model fingerprint model",),
     "model canonicalize": ("model canonicalize model --out model-canonical",),

@@ -24,7 +24,7 @@ from attngeom.cli.adapters import (
 )
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag, parse_numbers
-from attngeom.cli.output import pairs, print_answer, prose, working
+from attngeom.cli.output import pairs, print_answer, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
 from attngeom.processes import check_workers
@@ -112,6 +112,39 @@ def inspect_command(
         record |= {"proof": proof.to_json()}
         lines.append(prose(f"proof:\n{proof}"))
     return print_answer(json, {**record, "seed": seed}, *lines)
+
+
+@group.command("published")
+def published_command(
+    name: Annotated[str | None, typer.Argument(help="One of them, in full; all of them otherwise.")] = None,
+    json: Json = False,
+    seed: IgnoredSeed = 0,
+) -> None:
+    """Redundant parameters of published models, from their configurations alone."""
+    from attngeom.models.counts.redundancy import redundancy
+    from attngeom.models.inspection import inspect_spec
+    from attngeom.models.presets import PUBLISHED, published
+
+    if name is not None:
+        inspection = inspect_spec(published(name))
+        return print_answer(json, inspection.to_json(), prose(inspection))
+    counts = {each: redundancy(published(each)) for each in PUBLISHED}
+    columns = ("model", "parameters", "redundant", "share", "in the layers", "standing")
+    rows = [
+        (
+            each, f"{count.parameters:,}", f"≥ {count.total:,}", f"{100 * count.total / count.parameters:.3g} %",
+            f"{count.layer_scope:,}", count.layers.standing,
+        )
+        for each, count in counts.items()
+    ]  # fmt: skip
+    records = {
+        each: {"parameters": count.parameters, **count.to_json(), "layer_standing": count.layers.standing}
+        for each, count in counts.items()
+    }
+    told = (
+        "≥: the groups act; that no more is lost in the whole model is not proved. The standing is that of the layers."
+    )
+    return print_answer(json, {"models": records}, table(columns, rows, left=("model", "standing")), prose(told))
 
 
 @group.command("compare")

@@ -45,6 +45,35 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "mistral", (32, 4096, 14336, 32, 8), 32000, rms_norm_eps=1e-5, rope_theta=10000.0, sliding_window=4096
         ),
         "qwen2.5-7b": _decoder("qwen2", (28, 3584, 18944, 28, 4), 152064, rms_norm_eps=1e-6, rope_theta=1000000.0),
+        "mixtral-8x7b": _decoder(
+            "mixtral",
+            (32, 4096, 14336, 32, 8),
+            32000,
+            rms_norm_eps=1e-5,
+            rope_theta=1000000.0,
+            num_local_experts=8,
+            num_experts_per_tok=2,
+        ),
+        "phi-4": _decoder(
+            "phi3",
+            (40, 5120, 17920, 40, 10),
+            100352,
+            rms_norm_eps=1e-5,
+            rope_theta=250000.0,
+            tie_word_embeddings=False,
+        ),
+        "gpt-oss-20b": _decoder(
+            "gpt_oss",
+            (24, 2880, 2880, 64, 8),
+            201088,
+            rms_norm_eps=1e-5,
+            rope_theta=150000.0,
+            head_dim=64,
+            num_local_experts=32,
+            num_experts_per_tok=4,
+            sliding_window=128,
+            attention_bias=True,
+        ),
         "qwen3-8b": _decoder(
             "qwen3", (36, 4096, 12288, 32, 8), 151936, rms_norm_eps=1e-6, rope_theta=1000000.0, head_dim=128
         ),
