@@ -129,7 +129,7 @@ coq: $(DEV)
 
 # False certificates of every kind, built by search, through both checkers.
 forge: $(DEV)
-	PYTHONPATH=. $(BIN)/python -m tests.proofs.forge --count $(FORGERIES) --seed $(SEED)
+	PYTHONPATH=. $(BIN)/python -m tests.proofs.forge --count $(FORGERIES) --seed $(SEED) $(if $(FORGED),--out $(FORGED))
 
 fuzz: $(DEV)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz --seconds $(SECONDS_OF_FUZZ) --seed $(SEED)

@@ -830,8 +830,8 @@ class Block:
 def plus(*pairs): return sum((x for x, _ in pairs), ZERO), 1 + sum(m - 1 for _, m in pairs)
 def times(first, second): return (first[0], first[1] + second[1]) if first[0] == second[0] else min(first, second)
 
-LEARNING = dict.fromkeys(("A1.1", "A1.2", "A1.3", "B", "R", "bounds"), "lightning") | {"A2": "softmax", "A3": "sigmoid"}
-LEARNING |= {"D": "softmax", "C": "softmax", **dict.fromkeys(("S", "C2", "C3", "E0", "H3"))}  # None: unknown here
+LEARNING = dict.fromkeys(("A1.1", "A1.2", "A1.3", "B", "R", "bounds", "H3"), "lightning") | {"E0": "softmax or sigmoid"}
+LEARNING |= dict.fromkeys(("A2", "C", "C2", "C3", "D"), "softmax") | dict.fromkeys(("A3", "S"), "sigmoid")
 
 def check_learning(claim, witness, version):
     """Ranks over Q of K, Q, A, O, V and the formulas of docs/theorems/learning.md; for B, R, bounds ranks mod p."""
@@ -846,7 +846,7 @@ def check_learning(claim, witness, version):
     name = choice(witness.get("theorem"), LEARNING, "theorem")
     place = ("prime", "seed" if "seed" in witness else "point", "samples", "tokens") if name in "B R bounds" else ()
     keys(witness, ("theorem", "ranks", *place), "witness")
-    require(net.kind == (LEARNING[name] or unknown(claim, witness, 0)), f"{LEARNING[name]} attention is required")
+    require(net.kind in LEARNING[name], f"{LEARNING[name]} attention is required")
     for l, h in product(range(len(net.layers)), range(net.heads)):
         V, O = w[l, h, "V"], w.get((l, h, "O"))
         heads[l, h] = Block(transpose(w[l, h, "K"]), w[l, h, "Q"]), Block(O, V) if O else Block(V)
@@ -857,8 +857,9 @@ def check_learning(claim, witness, version):
     return f"the hypotheses of Theorem {name} hold and it gives {value}, {m}; this rests on its paper proof"
 
 def by_theorem(net, name, heads):
+    if name in ("C2", "C3", "E0", "H3"): return beside("deep").by_deep_theorem(net, name, heads)
     t, ((A, V), *others) = net.tokens, heads.values()
-    require((name == "C" or len(net.layers) == 1) and (name in "CD" or not others), "one layer, one head are required")
+    require((name == "C" or len(net.layers) == 1) and (name in "CDS" or not others), "one layer, one head are required")
     require(t >= 2 or name == "A2" or (V.rank == 0 and name in ("A1.1", "A3")), "two tokens are required")
     both = A.pair(), V.pair()
     if name == "A1.1":
@@ -873,12 +874,11 @@ def by_theorem(net, name, heads):
         if not aligned: return plus((Fraction(-1), 1), *both)
         return plus((2 * A.rows + V.rows - 2 + Fraction(A.rows - 1, 2), 1), A.pair(1), V.pair(1))
     if name in ("A2", "A3"): return plus(*both) if V.rank and t >= 2 else V.pair()
-    if name == "D":
+    if name in "DS":
         seen = []
         for A, _ in heads.values():
-            negative = [[-x for x in row] for row in A.matrix]
-            require(A.matrix not in seen and (t > 2 or (A.rank and negative not in seen)), "the A_h must differ")
-            seen.append(A.matrix)
+            require(A.matrix not in seen, "the A_h must differ (sigmoid, or two tokens: also in sign)")
+            seen += [A.matrix, *([[[-x for x in row] for row in A.matrix]] if t == 2 or name == "S" else [])]
         return plus(*(plus(A.pair(), V.pair()) if V.rank else V.pair() for A, V in heads.values()))
     d0, *hidden, last = net.widths
     require(net.heads == len(set(hidden)) == 1 and not net.residual and not net.causal, "equal hidden widths, one head")
@@ -949,16 +949,16 @@ def by_ranks(net, name, w, heads, witness):
     return value - action, m
 
 # Files. A claim of another kind is a row of KINDS: a function of claim, witness and version that returns its reason.
-def check_network(claim, witness, version):
-    """Traced programs have a second file, which lies beside this one and uses it."""
+def beside(name):
+    """Another file, which lies beside this one and uses it: traced programs, and what is new for deep networks."""
     sys.path.append(__file__[: -len("attngeom_check.py")] or ".")
     sys.modules.setdefault("attngeom_check", sys.modules[__name__])
-    try: from attngeom_check_programs import check_program
-    except ImportError: raise Unknown("traced programs need attngeom_check_programs.py beside this file") from None
-    return check_program(claim, witness)
-def unknown(claim, witness, version): raise Unknown("this file does not know this theorem: use attngeom verify")
+    try: return __import__(f"attngeom_check_{name}")
+    except ImportError: raise Unknown(f"this claim needs attngeom_check_{name}.py beside this file") from None
+def check_network(claim, witness, version): return beside("programs").check_program(claim, witness)
+def check_layers(claim, witness, version): return beside("deep").check_layers(claim, witness)
 KINDS = {"layer": check_layer, "heads": check_heads, "dimension": check_dimension, "laws": check_laws}
-KINDS |= {"learning-coefficient": check_learning, "network": check_network, "layers": unknown}
+KINDS |= {"learning-coefficient": check_learning, "network": check_network, "layers": check_layers}
 
 def unique(pairs):
     require(len(dict(pairs)) == len(pairs), "a key is repeated")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 LARGEST = 2 * 10**6
 """Bytes of a file that is published."""
-CHECKER = ("attngeom_check.py", "attngeom_check_programs.py")
+CHECKER = ("attngeom_check.py", "attngeom_check_deep.py", "attngeom_check_programs.py")
 ALLOWED = ("attngeom/", *CHECKER, *(f"checker/{name}" for name in CHECKER), "src/attngeom/")
 PAPERS = {
     "CHANGELOG.md",

@@ -22,6 +22,7 @@ from tests.certification.test_heads import CASES as HEADS
 from tests.certification.test_heads import record_of
 from tests.learning.cases import POINTS
 from tests.programs.modules import MODULES
+from tests.proofs.sources import deep_learning, deep_maps
 from tests.verification.test_verify import CERTIFICATES
 
 Record = dict[str, Any]
@@ -113,4 +114,9 @@ def examples() -> dict[str, Record]:
         if module.name in PROGRAMS:
             answer = analyze(module.network, *module.inputs, weights=module.weights)
             found[f"network: {module.name}"] = certify_network(answer).to_json()
+    for record in deep_maps():
+        found.setdefault(f"layers: {next(iter(record['witness']))}", record)
+    for record in deep_learning():
+        if record["witness"]["theorem"] in ("C", "C2", "C3", "D", "E0", "H3", "S"):
+            found.setdefault(f"learning: {record['witness']['theorem']}", record)
     return found
