@@ -18,6 +18,7 @@ from attngeom.layer.copies import check_copies
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.interpolation import interpolate
 from attngeom.network import Architecture, Weights, forward, random_weights
+from attngeom.network.mask import Mask
 from tests.effort import examples
 
 DOMAINS = [QQ, GF(101), GF(WORD_PRIME), GF(BIG_PRIME), RR]
@@ -193,14 +194,14 @@ def test_exact_arrays_are_bounded_lower_than_floats():
 @pytest.mark.parametrize("domain", [QQ, RR])
 def test_every_changed_copy_of_a_block_is_noticed(domain, causal):
     plain = attngeom.coefficients(random_weights(Architecture((2, 1), 1, tokens=4, causal=causal), domain, seed=3))
-    assert check_copies(plain, causal, 1e-9) is None
+    assert check_copies(plain, Mask(causal), 1e-9) is None
     for j, n in product(range(4), range(3)):
         if (j, n) == (1, 0):
             continue
         cross = plain.cross.copy()
         cross[0, j, n, 1, 0] += 1
-        found = check_copies(replace(plain, cross=cross), causal, 1e-9)
+        found = check_copies(replace(plain, cross=cross), Mask(causal), 1e-9)
         assert found is not None and f"target token {j} " in found.reason
     single = plain.single.copy()
     single[0, 2, 0] += 1
-    assert "token 2 alone" in check_copies(replace(plain, single=single), causal, 1e-9).reason
+    assert "token 2 alone" in check_copies(replace(plain, single=single), Mask(causal), 1e-9).reason

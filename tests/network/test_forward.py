@@ -11,6 +11,7 @@ from attngeom.limits.memory import MASKED_CHUNK
 from attngeom.network import Architecture, forward, random_weights
 from attngeom.network.attention import Attention, Lightning
 from attngeom.network.attention.lightning import choose_order
+from attngeom.network.mask import Mask
 from attngeom.network.virtual import forward_recursion, forward_virtual, forward_word, word
 from tests.effort import examples
 from tests.network.definition import forward_definition
@@ -73,7 +74,7 @@ def test_causal_softmax_sees_only_earlier_tokens():
 def test_causal_linear_form_crosses_chunks_exactly():
     field = GF(WORD_PRIME)
     q, k, v = (field.random((2 * MASKED_CHUNK + 7, 2), np.random.default_rng(seed)) for seed in range(3))
-    rule = Lightning(causal=True)
+    rule = Lightning(Mask(True))
     assert field.equal(rule.mix_linear(q, k, v, field), Attention.mix(rule, q, k, v, field))
 
 
@@ -81,7 +82,7 @@ def test_causal_linear_form_crosses_chunks_exactly():
 @given(st.tuples(*[st.integers(1, 6)] * 3), st.booleans(), st.sampled_from(EXACT), st.integers(0, 99))
 def test_both_orders_of_lightning_attention_agree(sizes, causal, domain, seed):
     a, v, t = sizes
-    rng, rule = np.random.default_rng(seed), Lightning(causal=causal)
+    rng, rule = np.random.default_rng(seed), Lightning(Mask(causal))
     queries, keys, values = (domain.random((2, t, width), rng) for width in (a, a, v))
     expected = Attention.mix(rule, queries, keys, values, domain)
     assert domain.equal(rule.mix_linear(queries, keys, values, domain), expected)

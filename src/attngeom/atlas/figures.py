@@ -16,6 +16,7 @@ from attngeom.drawing import Picture
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
 from attngeom.limits.shown import CURVE_GAP
+from attngeom.network import Architecture
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
 Shares = Mapping[str, list[float]]
@@ -42,12 +43,16 @@ def draw_figures(store: FactStore, folder: Path, kind: str = "svg") -> list[Path
 def dimension_shares(store: FactStore) -> Shares:
     """Proven dimension / parameters of all architectures of each kind, t ≥ 2: softmax of one token is linear.
 
-    Causal networks are left out: they differ only where a lightning layer of attention width 1 makes tokens parallel.
+    Masked networks are left out: they differ only where a lightning layer of attention width 1 makes tokens parallel.
     """
     shares: dict[str, list[float]] = defaultdict(list)
     for fact in store.facts("dimension"):
         network, answer = fact.task.architecture, fact.result.answer
-        if fact.result.evidence == "proven" and network["tokens"] > 1 and not network["causal"]:
+        if (
+            fact.result.evidence == "proven"
+            and network["tokens"] > 1
+            and not Architecture.from_json(network).mask.hides
+        ):
             shares[kind_name(fact)].append(answer["dimension"] / answer["num_parameters"])
     return shares
 

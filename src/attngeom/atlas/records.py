@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from attngeom.errors import FormatError
+from attngeom.network.architecture import FLAGS
 from attngeom.version import __version__
 
 REASONS = ("time", "memory", "crash", "error", "lost", "contradiction")
@@ -90,8 +91,8 @@ class Task:
 def short_name(record: Mapping[str, Any]) -> str:
     """A short name of an architecture, without what has its usual value; a network of the gallery has its own.
 
-    >>> short_name({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "causal": True})
-    '3→2 a=2 t=3 softmax causal'
+    >>> short_name({"widths": [3, 2], "attention": [2], "tokens": 3, "kind": "softmax", "residual": True})
+    '3→2 a=2 t=3 softmax residual'
     """
     if isinstance(record.get("network"), str):
         return str(record["network"])
@@ -101,7 +102,7 @@ def short_name(record: Mapping[str, Any]) -> str:
     parts += [str(record["kind"])] if record.get("kind", "lightning") != "lightning" else []
     parts += [f"heads={record['heads']}"] if record.get("heads", 1) != 1 else []
     parts += [f"v={record['value_width']}"] if record.get("value_width") is not None else []
-    parts += [name for name in ("residual", "causal") if record.get(name)]
+    parts += [name for name in FLAGS if record.get(name)]
     return " ".join(parts)
 
 

@@ -13,6 +13,7 @@ from attngeom.atlas.records import Fact, short_name
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import markdown_table
 from attngeom.limits.shown import TABLE_BARS, TABLE_ROWS_DRAWN
+from attngeom.network.architecture import FLAGS
 from attngeom.results import CELL
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -108,7 +109,7 @@ def network_rows(facts: Iterable[Fact]) -> Table:
 def kind_name(fact: Fact) -> str:
     """The kind of network in words, without its sizes."""
     network = fact.task.architecture
-    marks = [network["kind"], *(name for name in ("residual", "causal") if network[name])]
+    marks = [network["kind"], *(name for name in FLAGS if network[name])]
     return " ".join(marks + ([f"{network['heads']} heads"] if network["heads"] > 1 else []))
 
 

@@ -21,6 +21,7 @@ from attngeom.exact.domains import QQ, Array
 from attngeom.layer.polynomial_maps import PolynomialMap, generic_input, map_domain
 from attngeom.limits.sizes import DEEP_LAYERS
 from attngeom.limits.trials import SECOND_LAYER_ROUNDS, SPARE_INPUTS
+from attngeom.network.mask import OPEN, Mask
 from attngeom.network.symmetry.files import matrix_to_json
 from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
@@ -99,6 +100,10 @@ class _Question:
     causal: bool
     seed: int
 
+    @property
+    def mask(self) -> Mask:
+        return Mask(self.causal)
+
     def answer(self, verdict: LayerVerdict, reason: str, **evidence: Any) -> LayersCertification:
         standing: Standing = "undecided" if verdict == "undecided" else "proven"
         return LayersCertification(standing=standing, verdict=verdict, reason=reason, **vars(self), **evidence)
@@ -108,7 +113,7 @@ class _Question:
 
     def refute_linear(self) -> LayersCertification | None:
         """A linear relation of Theorem T1 that fails: later tokens are seen, or a rotation of tokens is."""
-        violation = self._hidden() if self.causal else self._rotation()
+        violation = self._hidden() if self.mask.hides else self._rotation()
         if violation is None:
             return None
         name, data, reason = violation
@@ -216,7 +221,7 @@ class _Question:
 
     def _refute_minor(self) -> LayersCertification | None:
         """Theorem T3: the part that is linear in one token and else in another one is a matrix of rank one."""
-        T = linear_part(self.map, self.causal)
+        T = linear_part(self.map, self.mask)
         for (a, b), (c, e) in (
             (rows, columns)
             for rows in combinations(range(self.map.d_out), 2)
@@ -234,7 +239,7 @@ class _Question:
         """Two layers: M_1 from the linear part, L from the forms, M_2 by linear equations."""
         if self.layers > 2:
             return self.answer("undecided", "every relation that is known holds; weights are searched for two layers")
-        row = next((row for row in linear_part(self.map, self.causal) if any(row)), None)
+        row = next((row for row in linear_part(self.map, self.mask) if any(row)), None)
         candidates = [] if row is None else first_attention(row)
         is_forced = len(splits) == len(candidates) == 1
         for first in candidates:
@@ -259,7 +264,7 @@ class _Question:
             for _ in range((d * d + SPARE_INPUTS) // t + SPARE_INPUTS):
                 X = QQ.convert(rng.integers(-5, 6, (d, t)))
                 inputs.append(matrix_to_json(X, QQ))
-                equations = second_equations(self.map, X, first, L, self.causal)
+                equations = second_equations(self.map, X, first, L, self.mask)
                 rows += [row for row, _ in equations]
                 right += [[value] for _, value in equations]
             solution = QQ.solve(np.array(rows, dtype=object), np.array(right, dtype=object))
@@ -267,28 +272,28 @@ class _Question:
                 return None, inputs
             second = np.asarray(solution).reshape(d, d)
             ring = map_domain(d, t)
-            Z = lightning(generic_input(d, t), ring.convert(first), self.causal)
-            values = ring.matmul(ring.convert(L), lightning(Z, ring.convert(second), self.causal)).tolist()
+            Z = lightning(generic_input(d, t), ring.convert(first), self.mask)
+            values = ring.matmul(ring.convert(L), lightning(Z, ring.convert(second), self.mask)).tolist()
             if all(f == g for row, other in zip(values, self.map.outputs) for f, g in zip(row, other)):
                 return second, []
         return None, []
 
 
-def second_equations(given: PolynomialMap, X: Array, first: Array, L: Array, causal: bool) -> list[tuple[Array, Any]]:
+def second_equations(given: PolynomialMap, X: Array, first: Array, L: Array, mask: Mask) -> list[tuple[Array, Any]]:
     """Linear equations for the entries of M_2 at one input, for every entry of the output."""
-    Z, F, equations = lightning(X, first, causal), given.at(X), []
+    Z, F, equations = lightning(X, first, mask), given.at(X), []
     for k in range(given.t):
-        seen = Z[:, : k + 1] if causal else Z
+        seen = mask.seen(Z, k)
         S = QQ.matmul(QQ.matmul(L, seen), seen.T)
         equations += [(np.multiply.outer(S[i], Z[:, k]).ravel(), F[i][k]) for i in range(given.d_out)]
     return equations
 
 
-def lightning(X: Array, M: Array, causal: bool) -> Array:
+def lightning(X: Array, M: Array, mask: Mask = OPEN) -> Array:
     """X Xᵀ M X over any ring, token k seeing tokens up to k with a mask."""
     columns = []
     for k in range(X.shape[1]):
-        seen = X[:, : k + 1] if causal else X
+        seen = mask.seen(X, k)
         columns.append(seen @ (seen.T @ (M @ X[:, k])))
     return np.stack(columns, axis=1)
 
@@ -369,16 +374,16 @@ def evaluate_one_token(attention: Sequence[Array], values: Array, d: int) -> lis
     ring = map_domain(d, 1)
     X = ring.convert([[x] for x in ring.ring.gens()])
     for M in attention:
-        X = lightning(X, ring.convert(M), False)
+        X = lightning(X, ring.convert(M))
     return [row[0] for row in ring.matmul(ring.convert(values), X).tolist()]
 
 
-def linear_part(given: PolynomialMap, causal: bool) -> list[list[Any]]:
+def linear_part(given: PolynomialMap, mask: Mask) -> list[list[Any]]:
     """T(y), d_out×d: the part of φ_k that is linear in token k and else depends on one other token y alone.
 
     k = 0 sees y = token 1; with a mask k = 1 sees y = token 0.
     """
-    d, (own, other) = given.d, ((1, 0) if causal else (0, 1))
+    d, (own, other) = given.d, mask.places
     ring = map_domain(d, 1)
     X = ring.zeros((d, given.t))
     X[:, other] = ring.ring.gens()

@@ -13,7 +13,7 @@ from attngeom import digits
 from attngeom.certification import certify
 from attngeom.certification.results import Certification
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import Json, Seed, file_option, flag
+from attngeom.cli.options import MASK, Json, MaskedLayers, Seed, file_option
 from attngeom.cli.output import READING, pairs, print_answer, prose, working
 from attngeom.errors import InputError
 from attngeom.layer.files import read_coefficients
@@ -33,7 +33,7 @@ def certify_command(
     heads: Annotated[int | None, typer.Option("--heads", min=1, help="Sums of so many heads; default: one.")] = None,
     value: Annotated[int | None, typer.Option("--value", min=1, help="Bound on rank V of each head.")] = None,
     layers: Annotated[int | None, typer.Option("--layers", min=2, help="So many layers of one head.")] = None,
-    causal: Annotated[bool, flag("--causal", "With --layers: token i sees tokens j ≤ i only.")] = False,
+    masked: MaskedLayers = False,
     out: Annotated[Path | None, file_option("--out", "Where to write the certificate (.json).")] = None,
     tolerance: Annotated[
         float, typer.Option("--tolerance", min=0, help="Relative distance, float input only.")
@@ -50,12 +50,14 @@ def certify_command(
         raise InputError("--value given without --heads; give the number of heads, 1 for one head")
     if layers is not None and (heads, attention) != (None, None):
         raise InputError("--layers given with --heads or --attention; these are about one layer: leave them out")
-    if causal and layers is None:
-        raise InputError("--causal given without --layers; a mask changes no equation of one layer")
+    if masked and layers is None:
+        raise InputError(f"{MASK} given without --layers; a mask changes no equation of one layer")
     result: Certification | HeadsCertification | LayersCertification
     with working("reading") as report:
         if layers is not None:
-            result = certify(read_map(coefficients, layers), seed=seed, layers=layers, causal=causal)
+            from attngeom.certification.layers import certify_layers
+
+            result = certify_layers(read_map(coefficients, layers), layers, masked, seed)
             return _finish(result, out, json, seed)
         given = read_coefficients(coefficients, partial(report, READING))
         report("deciding", 0, None)

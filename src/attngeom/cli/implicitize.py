@@ -11,9 +11,10 @@ from rich.progress import Progress, TaskID
 
 from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import (
-    Causal,
+    MASK,
     Heads,
     Json,
+    Masked,
     Residual,
     Seed,
     ValueWidth,
@@ -52,7 +53,7 @@ def implicitize_command(
     tokens: Annotated[int | None, typer.Option("--tokens", min=1, max=VARIETY_SIZE, help=TOKENS)] = None,
     heads: Heads = 1,
     value_width: ValueWidth = None,
-    causal: Causal = False,
+    masked: Masked = False,
     residual: Residual = False,
     hidden: Annotated[str, typer.Option("--hidden", metavar="D1,…", help=HIDDEN)] = "",
     method: Annotated[
@@ -88,12 +89,12 @@ def implicitize_command(
     seed: Seed = 0,
 ) -> int:
     """All equations of degree ≤ N on the attention variety: Hilbert function, minimal generators, modules."""
-    if tokens is None and (causal or residual):
-        raise InputError("--causal or --residual given without --tokens; the number of tokens is required")
+    if tokens is None and (masked or residual):
+        raise InputError(f"{MASK} or --residual given without --tokens; the number of tokens is required")
     if tokens is not None and targets is not None:
         raise InputError("--targets given with --tokens; a network has as many targets as its width")
     widths = tuple(parse_list(hidden, "hidden")) if hidden else ()
-    variety = Variety(d, a, tokens, d_out, targets, heads, value_width, causal, residual, widths)
+    variety = Variety(d, a, tokens, d_out, targets, heads, value_width, masked, residual, widths)
     engine = None if method is None else check_choice(method, METHODS, "method")
     if generators is not None:
         find_system(generators)

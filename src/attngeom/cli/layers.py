@@ -9,7 +9,17 @@ import numpy as np
 import typer
 
 from attngeom import digits
-from attngeom.cli.options import IgnoredSeed, Json, Kind, Tokens, WeightsPath, file_option, flag, parse_list
+from attngeom.cli.options import (
+    IgnoredSeed,
+    ImportedMask,
+    Json,
+    Kind,
+    Tokens,
+    WeightsPath,
+    file_option,
+    flag,
+    parse_list,
+)
 from attngeom.cli.output import pairs, print_answer, print_json, prose
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
@@ -99,9 +109,7 @@ def import_command(
     residual: Annotated[
         bool | None, typer.Option("--residual/--no-residual", help="A skip connection; default: as config.json says.")
     ] = None,
-    causal: Annotated[
-        bool | None, typer.Option("--causal/--no-causal", help="A causal mask; default: as config.json says.")
-    ] = None,
+    masked: ImportedMask = None,
     idealised: Annotated[
         bool, flag("--idealised", "Take the attention weights alone, and name what is left out.")
     ] = False,
@@ -119,7 +127,7 @@ def import_command(
         key_value_heads,
         None if blocks is None else parse_list(blocks, "blocks"),
         kind,
-        causal,
+        masked,
         residual,
         tokens,
         idealised,

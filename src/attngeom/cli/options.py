@@ -77,7 +77,12 @@ Attention = Annotated[
     typer.Option("--attention", help="Attention widths a_1,…,a_l; one is repeated; by default d_{i-1} / heads."),
 ]
 Residual = Annotated[bool, flag("--residual", "Add the input of each layer to its output.")]
-Causal = Annotated[bool, flag("--causal", "Token i attends to tokens j ≤ i only.")]
+MASK = "--causal"
+Masked = Annotated[bool, flag(MASK, "Token i attends to tokens j ≤ i only.")]
+MaskedLayers = Annotated[bool, flag(MASK, "With --layers: token i sees tokens j ≤ i only.")]
+ImportedMask = Annotated[
+    bool | None, typer.Option("--causal/--no-causal", help="A causal mask; default: as config.json says.")
+]
 ALIBI, DECAY, GATE, FEATURE = (
     ("fixed", "learned"),
     ("fixed", "learned"),
@@ -138,7 +143,7 @@ class ArchitectureOptions:
     heads: Heads = 1
     value_width: ValueWidth = None
     residual: Residual = False
-    causal: Causal = False
+    causal: Masked = False
     temperature: Temperature = "1"
     bias: Bias = False
     alibi: Alibi = None

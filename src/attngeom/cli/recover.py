@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import EXIT_UNDECIDED, VERDICTS
-from attngeom.cli.options import Causal, Json, Kind, Seed, file_option, flag, parse_list
+from attngeom.cli.options import Json, Kind, Masked, Seed, file_option, flag, parse_list
 from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
@@ -36,7 +36,7 @@ def recover_command(
     attention: Annotated[str | None, typer.Option("--attention", help="Attention widths; default: as needed.")] = None,
     tokens: Annotated[int, typer.Option("--tokens", help="Tokens, for the first --plan.")] = 3,
     kind: Kind = "lightning",
-    causal: Causal = False,
+    causal: Masked = False,
     tolerance: Annotated[
         float, typer.Option("--tolerance", help="Largest relative error of held-out outputs.")
     ] = RECOVERED_ERROR,

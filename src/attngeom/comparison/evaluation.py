@@ -67,7 +67,7 @@ def function_over(network: ClearedNetwork, domain: PrimeField | Balls) -> Callab
                 outputs = [value] if architecture.residual else []
                 for *projections, O in heads:
                     q, k, v = (matrix * value for matrix in projections)
-                    if rule.is_polynomial and not rule.causal:
+                    if rule.is_polynomial and not rule.mask.hides:
                         part = (v * k.transpose()) * q
                     else:
                         queries, keys, values = (domain.from_flint(x.transpose()) for x in (q, k, v))

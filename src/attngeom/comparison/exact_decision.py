@@ -98,7 +98,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     """The verdict on two rational softmax or sigmoid networks.
 
     Decided without exception for one layer of heads (Theorems D and S); for softmax with one head and no skip
-    connection (Theorem A; causal: Theorem A', which leaves a case open for t = 2), and for one token; for sigmoid
+    connection (Theorem A; with a mask: Theorem A', which leaves a case open for t = 2), and for one token; for sigmoid
     with one head, neither skip connection nor mask, and no M_i = 0 before the last (Theorem S).
 
     >>> from attngeom.exact import QQ

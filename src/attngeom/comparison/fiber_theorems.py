@@ -36,15 +36,15 @@ class VirtualPair(ABC):
 
         L is determined, and L = 0 makes the function zero; if L ≠ 0 then M_i is determined for all i up to the first
         layer that is blind (after it, all tokens are equal). That is one before the last with M_i = 0, of softmax for
-        t = 2 also with M_i skew, and no causal one. Not covered: two causal tokens of softmax, where exactly one of
+        t = 2 also with M_i skew, and none with a mask. Not covered: two masked tokens of softmax, where exactly one of
         the first M_i ≠ M'_i is zero; one token or a mask for several layers of sigmoid; what sigmoid sees after a
         blind layer. One token sees the symmetric parts of M with sigmoid, and nothing of M with softmax.
         """
-        tokens, causal, layers = self.architecture.tokens, self.architecture.causal, self.architecture.num_layers
+        tokens, masked, layers = self.architecture.tokens, self.architecture.mask.hides, self.architecture.num_layers
         theorem = FIBER_THEOREMS.get(self.architecture.kind)
         theorem = theorem if theorem in ("Theorem A", "Theorem S") else None
         is_softmax, one_token = theorem == "Theorem A", tokens == 1 and theorem is not None
-        cited = f"({theorem}')" if is_softmax and causal else f"({theorem})"
+        cited = f"({theorem}')" if is_softmax and masked else f"({theorem})"
         differs = "differs" if self.is_exact else "differs beyond what the tolerance explains"
         agree = "are equal" if self.is_exact else "agree"
         total = self.relate(layers)
@@ -63,14 +63,14 @@ class VirtualPair(ABC):
             return Ruling(True, f"the {seen} {agree}")
         if theorem is None:
             return UNTOLD
-        if not is_softmax and layers > 1 and (one_token or causal):
-            why = "one token" if one_token else "a causal mask"
+        if not is_softmax and layers > 1 and (one_token or masked):
+            why = "one token" if one_token else f"a {self.architecture.mask} mask"
             return Ruling(None, f"M differs, and Theorem S does not cover several layers with {why}")
         # Nothing is seen of M unless L ≠ 0, and nothing of M_i after a layer that may be blind.
         are_equal, is_seen = total == "close", self.are_zero(layers) is False
         for place, relation in enumerate(relations):
             name = f"M_{place + 1}"
-            if is_softmax and causal and tokens == 2 and not (self.is_exact and relation == "close"):
+            if is_softmax and masked and tokens == 2 and not (self.is_exact and relation == "close"):
                 is_seen = is_seen and self.are_zero(place) is False
                 if self.is_exact and not is_seen:
                     why = f"one of {name}, M'_{place + 1} is zero, and Theorem A' does not cover that for t = 2"
@@ -78,7 +78,7 @@ class VirtualPair(ABC):
             if relation == "far" and is_seen:
                 return Ruling(False, f"{name} {differs}, and nothing before hides it {cited}")
             are_equal = are_equal and relation == "close"
-            if not causal and place < layers - 1:
+            if not masked and place < layers - 1:
                 is_blind = self.are_zero(place, symmetric=is_softmax and tokens == 2)
                 if are_equal and is_blind:
                     return self._judge_blind(place, is_softmax, agree)

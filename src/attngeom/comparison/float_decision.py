@@ -52,14 +52,9 @@ from attngeom.limits.rounding import (
 )
 from attngeom.limits.work import FLOATS_AS_EXACT
 from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
+from attngeom.network.architecture import DRAWN_FROM
 from attngeom.network.tokens import telling_tokens, with_all_tokens
 from attngeom.results import Failure
-
-DRAWN_FROM = (
-    *("widths", "attention", "tokens", "kind", "heads"),
-    *("value_width", "residual", "causal", "temperature"),
-)
-"""What errors and inputs are drawn from; a field that architectures gain later does not change answers of others."""
 
 
 def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int, report: Report = ignore) -> Comparison:

@@ -191,7 +191,7 @@ def _scores_are_sure(architecture: Architecture, layers: Layers, X: Array) -> Ar
     if rule.is_polynomial:
         return sure
     copies = [list(scores_of(copy_of(architecture, layers, k), X)) for k in range(NOISE_COPIES + 1)]
-    visible = np.triu(np.ones((X.shape[-1],) * 2, dtype=bool)) if architecture.causal else np.ones((1, 1), dtype=bool)
+    visible = architecture.mask.visible(X.shape[-1])
     for scores in map(np.stack, zip(*copies)):
         if rule.is_normalised:
             top = np.argmax(np.where(visible, scores[0], -np.inf), axis=-2, keepdims=True)

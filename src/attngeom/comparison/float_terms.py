@@ -9,7 +9,7 @@ tokens are R y in the first network and D y in the second, with y = Σ C_k m_k. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -184,9 +184,7 @@ def factor_rank_one(weights: Weights, tolerance: float) -> Weights | None:
         if np.any(np.abs(O @ V - head.V) > 4 * (tolerance + PRODUCT_ROUNDING) * np.abs(head.V)):
             return None
         factored.append((Head(head.Q, head.K, V, O),))
-    architecture = Architecture(
-        *(shape.widths, shape.attention, shape.tokens, shape.kind, 1, 1, shape.residual, shape.causal)
-    )
+    architecture = replace(shape, heads=1, value_width=1)
     return Weights(architecture, weights.domain, tuple(factored))
 
 

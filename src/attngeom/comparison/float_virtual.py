@@ -114,12 +114,12 @@ def _judge_lightning(architecture: Architecture, given: tuple[list[Sample], list
 
 
 def _sees_symmetric_parts(architecture: Architecture) -> set[int]:
-    """The layers of which only A + Aᵀ is seen: all if t = 1; later ones after attention of rank one, not causal."""
+    """The layers of which only A + Aᵀ is seen: all if t = 1; later ones after attention of rank one, without a mask."""
     layers = architecture.num_layers
     if architecture.tokens == 1:
         return set(range(layers))
     ranks = [min(sizes) for sizes in zip(architecture.attention, accumulate(architecture.widths, min))]
-    return set(range(ranks.index(1) + 1, layers)) if 1 in ranks and not architecture.causal else set()
+    return set(range(ranks.index(1) + 1, layers)) if 1 in ranks and not architecture.mask.hides else set()
 
 
 def _relate_scale(logs: Sample, sign: float, powers: float, tolerance: float) -> Relation:

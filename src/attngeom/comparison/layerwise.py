@@ -46,7 +46,7 @@ def merge_heads(layers: list[list[HeadMatrices]], rule: Attention, domain: Domai
             key = tuple(A.ravel().tolist())
             sums[key] = (A, domain.reduce(sums[key][1] + V) if key in sums else V)
         merged.append([(A, V) for A, V in sums.values() if not domain.is_zero(V)])
-        equal = equal or (rule.is_normalised and not rule.causal and all(domain.is_zero(A) for A, _ in merged[-1]))
+        equal = equal or (rule.is_normalised and not rule.mask.hides and all(domain.is_zero(A) for A, _ in merged[-1]))
     return merged
 
 

@@ -44,7 +44,7 @@ def show(weights: Weights) -> Shown | None:
     layers, one_token = architecture.num_layers, architecture.tokens == 1
     if QQ.is_zero(virtual.L) or any(map(QQ.is_zero, virtual.M)):
         return None
-    whole = 0 if one_token else layers if architecture.causal else _first_rank_one(virtual.M)
+    whole = 0 if one_token else layers if architecture.mask.hides else _first_rank_one(virtual.M)
     later = [QQ.reduce(M + M.T) for M in virtual.M[whole:]]
     if any(map(QQ.is_zero, later)):
         return None

@@ -50,8 +50,8 @@ def compare_virtual(first: ClearedNetwork, second: ClearedNetwork) -> Ruling:
     True
     """
     architecture = first.architecture
-    # Two causal tokens: which M_i vanish matters, and that is seen over Q only.
-    if not (architecture.causal and architecture.tokens == 2):
+    # Two tokens with a mask: which M_i vanish matters, and that is seen over Q only.
+    if not (architecture.mask.hides and architecture.tokens == 2):
         try:
             residues = [_virtual_mod_p(network, GF(WORD_PRIME)) for network in (first, second)]
         except InputError:

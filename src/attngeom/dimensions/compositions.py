@@ -97,12 +97,12 @@ def count_composition(
     best: dict[tuple[int, int], int] = {}
     if len(layers) > CUT_LAYERS:
         total = sum(sizes) - sum(shared[: len(layers) - 1])
-        return min(total, count_part(layers, architecture.causal, total))
+        return min(total, count_part(layers, architecture.mask.hides, total))
     for length in range(1, len(layers) + 1):
         for i in range(len(layers) - length + 1):
             j = i + length
             counts = [sum(sizes[i:j]) - sum(shared[i : j - 1])]
-            counts.append(count_part(layers[i:j], architecture.causal, counts[0]))
+            counts.append(count_part(layers[i:j], architecture.mask.hides, counts[0]))
             for k in range(i + 1, j):
                 second = count_on_curve(layers[i:k], layers[k:j])
                 total = best[i, k] + (best[k, j] if second is None else min(second, best[k, j]))

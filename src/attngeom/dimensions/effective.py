@@ -134,14 +134,14 @@ def unseen_by_one_token(before: EffectiveLayer, is_polynomial: bool) -> int:
     return comb(H, 2) * comb(max(0, 2 * v - d), 2) + relations
 
 
-def unseen_by_causal_pairs(before: EffectiveLayer, first: int) -> int:
-    """The dimension of the matrices that causal softmax over two tokens cannot see after several heads.
+def unseen_by_masked_pairs(before: EffectiveLayer, first: int) -> int:
+    """The dimension of the matrices that masked softmax over two tokens cannot see after several heads.
 
     The first token is a linear function of the input and fills a space of dimension r = ``first``, the least width so
     far: skew matrices that vanish on it. If H v = d_out: all matrices, less the conditions that (z_2 − z_1)ᵀ A z_2
     vanishes.
 
-    >>> [unseen_by_causal_pairs(EffectiveLayer(2, 4, 1, 2, 2, False, False), r) for r in (2, 1)]
+    >>> [unseen_by_masked_pairs(EffectiveLayer(2, 4, 1, 2, 2, False, False), r) for r in (2, 1)]
     [2, 4]
     """
     H, v, s, r = before.heads, before.value_width, before.d_out, min(before.d_out, first)
@@ -153,13 +153,13 @@ def unseen_by_causal_pairs(before: EffectiveLayer, first: int) -> int:
     return unseen
 
 
-def unseen_by_causal_cubics(before: EffectiveLayer) -> int:
-    """The dimension of the cubics that causal lightning attention over two tokens cannot see, for each output row.
+def unseen_by_masked_cubics(before: EffectiveLayer) -> int:
+    """The dimension of the cubics that masked lightning attention over two tokens cannot see, for each output row.
 
     After heads on a plane, d_out = s ≥ 4, the first token lies on a twisted cubic: the kernel of I_2 ⊗ R^s → I_3. For
     s = 6 the layer before shows all its cubics, and the number is that of the map from cubics to functions.
 
-    >>> unseen_by_causal_cubics(EffectiveLayer(2, 4, 1, 4, 2, False, False))
+    >>> unseen_by_masked_cubics(EffectiveLayer(2, 4, 1, 4, 2, False, False))
     2
     """
     s = before.d_out
@@ -174,7 +174,7 @@ def unseen_by_causal_cubics(before: EffectiveLayer) -> int:
 def rank_of_pairs() -> int:
     """The dimension of all functions T(z_1, z_1, z_1), T(z_1, z_1, z_2) + T(z_2, z_2, z_2), T ∈ S²R⁶ ⊗ R⁶, exactly.
 
-    z_1 = x_1² ⊗ x_1 and z_2 = x_1² ⊗ x_2 + x_2² ⊗ x_2 in S²R² ⊗ R² are all cubics of two causal tokens on a plane.
+    z_1 = x_1² ⊗ x_1 and z_2 = x_1² ⊗ x_2 + x_2² ⊗ x_2 in S²R² ⊗ R² are all cubics of two masked tokens on a plane.
 
     >>> rank_of_pairs()
     62
@@ -220,7 +220,7 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     widths = effective_widths(architecture)
     rule = architecture.rule
     parallel = architecture.tokens == 1 and not rule.is_normalised
-    masked = architecture.causal and architecture.tokens > 1
+    masked = architecture.mask.hides and architecture.tokens > 1
     can_collapse = not (masked or architecture.residual) and rule.is_polynomial
     is_plain, two_tokens = not architecture.residual, architecture.tokens == 2
     layers: list[EffectiveLayer] = []
@@ -234,11 +234,11 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
             unseen = unseen_matrices(layers[-1])
         elif layers and is_plain and rule.is_normalised and two_tokens:
             first = min(widths[: index + 1])
-            unseen = unseen_by_causal_pairs(layers[-1], first) if masked else unseen_by_two_tokens(layers[-1])
+            unseen = unseen_by_masked_pairs(layers[-1], first) if masked else unseen_by_two_tokens(layers[-1])
         elif layers and is_plain and not rule.is_polynomial and parallel:
             unseen = unseen_by_one_token(layers[-1], False)
         elif layers and is_plain and rule.is_polynomial and two_tokens and masked:
-            unseen_cubics = unseen_by_causal_cubics(layers[-1])
+            unseen_cubics = unseen_by_masked_cubics(layers[-1])
         shape = (d_in, d_out, alpha, given.heads, value_width)
         layers.append(EffectiveLayer(*shape, parallel, is_last, unseen, unseen_cubics))
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.

@@ -21,6 +21,7 @@ from attngeom.dimensions.theorems import (
     softmax_bottleneck,
 )
 from attngeom.network.architecture import Architecture, LayerShape
+from attngeom.network.mask import NO_MASK
 
 KINDS = ("lightning", "softmax", "sigmoid")
 """The kinds for which dimensions were computed and compared with formulas."""
@@ -45,7 +46,7 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
     a = architecture.attention[0]
     hypotheses = {
         **_plain(architecture),
-        "lightning attention without mask": architecture.rule.is_polynomial and not architecture.causal,
+        "lightning attention without mask": architecture.rule.is_polynomial and not architecture.mask.hides,
         "t ≥ 2": architecture.tokens >= 2,
         "d, d' ≥ 2 or d, a ≥ 2": d >= 2 and (d_out >= 2 or a >= 2),
     }
@@ -69,7 +70,7 @@ def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
         "a_i ≥ 2": min(architecture.attention) >= 2,
         "hidden widths equal some δ ≥ 2": set(hidden) == {delta} and delta >= 2,
         "d_0, d_l ≥ δ": min(d_0, d_l) >= max(hidden),
-        "no causal mask": not architecture.causal,
+        NO_MASK: not architecture.mask.hides,
     }
     scores = sum(bounded_rank(d, d, a) for a, d in zip(architecture.attention, architecture.widths))
     value = scores + delta * (d_0 + d_l) - delta**2 - architecture.num_layers
@@ -85,7 +86,7 @@ def softmax_layer(architecture: Architecture) -> DimensionFormula | None:
     if architecture.kind != "softmax" or architecture.num_layers != 1:
         return None
     d, d_out = architecture.widths
-    hypotheses = {**_plain(architecture), "t ≥ 2": architecture.tokens >= 2, "no causal mask": not architecture.causal}
+    hypotheses = {**_plain(architecture), "t ≥ 2": architecture.tokens >= 2, NO_MASK: not architecture.mask.hides}
     value = bounded_rank(d, d, architecture.attention[0]) + d * d_out
     return DimensionFormula(value, "[G] Thm 3.9 and Eq 16", "theorem", hypotheses, "softmax-network")
 
@@ -162,7 +163,7 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
             reads &= layer.d_out <= following.heads * (2 * following.attention + following_values)
         hypotheses["no hidden width above its input width, or above what the heads can reach"] = narrow
         hypotheses["every hidden direction can be read by the next layer"] = reads
-        if lightning and not architecture.causal:
+        if lightning and not architecture.mask.hides:
             # Heads of rank one make the next layer blind to antisymmetric parts.
             hypotheses["heads of rank ≥ 2, or several of value width 1, before the last layer"] = all(
                 min(layer.attention, layer.d_in) >= 2 or (layer.heads > 1 and layer.value_width == 1)

@@ -43,7 +43,7 @@ def sampled_tokens(architecture: Architecture) -> int:
 
     With a mask the first outputs do not depend on later tokens; otherwise all tokens are taken.
     """
-    if architecture.causal and not architecture.options.get("memory"):
+    if architecture.mask.hides and not architecture.options.get("memory"):
         return min(architecture.tokens, max(PROGRAM_TOKENS, architecture.heads + 1))
     return architecture.tokens
 

@@ -10,6 +10,7 @@ from math import comb
 from attngeom.dimensions.effective import bounded_rank
 from attngeom.dimensions.statements import DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
+from attngeom.network.mask import NO_MASK
 
 
 def count_virtual(architecture: Architecture, seen: int | None = None) -> int:
@@ -66,7 +67,7 @@ def _sum_heads(architecture: Architecture) -> int:
 def _plain(architecture: Architecture) -> dict[str, bool]:
     return {
         "no skip connection": not architecture.residual,
-        "no causal mask": not architecture.causal,
+        NO_MASK: not architecture.mask.hides,
         "t ≥ 2": architecture.tokens >= 2,
     }
 
@@ -88,13 +89,13 @@ def free_network(architecture: Architecture) -> DimensionFormula | None:
     >>> [free_network(Architecture((3, 5, 3), 2, kind=kind)).value for kind in ("softmax", "sigmoid")]
     [25, 25]
     """
-    causal = architecture.causal
-    sources = {"softmax": "Theorem A', Corollary C" if causal else "Theorem A, Corollary C", "sigmoid": "Theorem S"}
+    masked = architecture.mask.hides
+    sources = {"softmax": "Theorem A', Corollary C" if masked else "Theorem A, Corollary C", "sigmoid": "Theorem S"}
     if architecture.kind not in sources:
         return None
     conditions = {**_single_head(architecture), "t ≥ 2": architecture.tokens >= 2}
     if architecture.kind == "sigmoid":
-        conditions["no causal mask"] = not causal
+        conditions[NO_MASK] = not masked
     source, name = sources[architecture.kind], f"{architecture.kind}-network"
     return DimensionFormula(count_virtual(architecture), source, "theorem", conditions, name)
 
@@ -113,7 +114,7 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     seen, source = architecture.num_layers, "Theorem F, Corollary C"
     if architecture.tokens == 1:
         seen, source = 0, "Theorem F (one token), Corollary C"
-    elif architecture.causal:
+    elif architecture.mask.hides:
         source = "Theorem Fc"
     elif 1 in alpha[:-1]:
         seen, source = alpha.index(1) + 1, "Theorem F1"

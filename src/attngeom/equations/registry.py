@@ -79,7 +79,7 @@ def invariants(architecture: Architecture) -> tuple[Family, ...]:
     """
     if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.is_factored:
         raise InputError("invariants of a deep, softmax or factored network; one plain lightning layer is required")
-    if architecture.residual or architecture.causal:
-        raise InputError("invariants of a residual or causal layer; one plain lightning layer is required")
+    if architecture.residual or architecture.mask.hides:
+        raise InputError("invariants of a residual or masked layer; one plain lightning layer is required")
     d, d_out = architecture.widths
     return families(Variety(d, architecture.attention[0], architecture.tokens, d_out))

@@ -10,6 +10,7 @@ from typing import Any
 from attngeom.errors import InputError
 from attngeom.limits.sizes import DEEP_LAYERS, VARIETY_SIZE
 from attngeom.network import Architecture
+from attngeom.network.mask import Mask
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Variety:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= VARIETY_SIZE:
                 raise InputError(f"{name} = {str(value)[:40]} given; an integer between 1 and 10^6 is required")
         self._check_hidden()
-        if self.tokens is None and (self.causal or self.residual):
+        if self.tokens is None and self.is_special:
             raise InputError("causal or residual layer given without tokens; the number of tokens is required")
         if self.residual and self.d_out != self.d:
             raise InputError(f"d_out = {self.d_out} given with d = {self.d}; a residual stream needs equal widths")
@@ -66,7 +67,7 @@ class Variety:
         for width in self.hidden:
             if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= VARIETY_SIZE:
                 raise InputError(f"hidden width {str(width)[:40]} given; an integer between 1 and 10^6 is required")
-        special = self.heads > 1 or self.value_width is not None or self.causal or self.residual
+        special = self.heads > 1 or self.value_width is not None or self.is_special
         if self.hidden and (special or self.targets not in (None, self.d)):
             raise InputError("a deep network with heads, targets, mask or skip given; one plain head is required")
         if self.hidden and self.tokens not in (None, 1):
@@ -75,6 +76,16 @@ class Variety:
             )
         if self.layers > DEEP_LAYERS:
             raise InputError(f"{self.layers} layers given; at most {DEEP_LAYERS} are expanded")
+
+    @property
+    def mask(self) -> Mask:
+        """Which tokens a token sees."""
+        return Mask(self.causal)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether there is a mask or a skip connection."""
+        return self.causal or self.residual
 
     @property
     def layers(self) -> int:
@@ -115,7 +126,7 @@ class Variety:
     @property
     def is_plain(self) -> bool:
         """One head without mask or skip: the families of equations are about these."""
-        special = self.causal or self.residual or self.hidden
+        special = self.is_special or self.hidden
         return self.heads == 1 and self.value_rank == min(self.d, self.d_out) and not special
 
     @property
@@ -149,7 +160,7 @@ class Variety:
             return self.d_out * (single if self.tokens == 1 else self.d * comb(self.num_pairs + inner - 1, inner))
         if self.tokens is None:
             return self.d_out * block
-        visible = self.tokens * (self.tokens - 1) // (2 if self.causal else 1)
+        visible = self.mask.count(self.tokens * (self.tokens - 1))
         single = self.tokens * comb(self.d + 2, 3) if self.has_single else 0
         return self.d_out * (single + visible * block) + int(self.residual)
 

@@ -118,7 +118,7 @@ def read_state(controls: Sequence[Control], given: Mapping[str, str], shelf: She
 def write_query(texts: Mapping[str, str]) -> str:
     """The address of a state.
 
-    >>> write_query({"widths": "3,3", "causal": ""})
+    >>> write_query({"widths": "3,3", "residual": ""})
     'widths=3%2C3'
     """
     return urlencode({name: value for name, value in texts.items() if value})

@@ -57,8 +57,8 @@ def math(text: object) -> Markup:
 def plain(value: Any) -> str:
     """A value of a file or of a configuration, without the marks of any language.
 
-    >>> plain({"widths": [3, 2], "causal": False, "value_width": None})
-    'widths 3,2; causal no; value width –'
+    >>> plain({"widths": [3, 2], "residual": False, "value_width": None})
+    'widths 3,2; residual no; value width –'
     """
     if isinstance(value, Mapping):
         return "; ".join(f"{str(key).replace('_', ' ')} {plain(each)}" for key, each in value.items())

@@ -21,7 +21,7 @@ from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.heads.uniqueness import Uniqueness, heads_unique
 from attngeom.layer.coefficients import Coefficients, layer_table
-from attngeom.layer.copies import check_copies, looks_causal
+from attngeom.layer.copies import apparent_mask, check_copies
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.splitting import LayerSplitting
 from attngeom.limits.rounding import HEADS_RESIDUAL, RECOVERED_ERROR
@@ -165,7 +165,7 @@ def _from_coefficients(coefficients: Coefficients, request: _Request) -> Heads:
     if coefficients.t < 2:
         raise InputError("coefficients of one token given; heads are found from pairs of tokens, so t ≥ 2 is required")
     domain = coefficients.domain
-    obstacle = check_copies(coefficients, looks_causal(coefficients), max(RECOVERED_ERROR, 10 * request.noise))
+    obstacle = check_copies(coefficients, apparent_mask(coefficients), max(RECOVERED_ERROR, 10 * request.noise))
     if obstacle is not None:
         standing: Standing = "proven" if domain.is_exact else "estimate"
         return Heads(standing=standing, reason=obstacle.reason, seed=request.seed, outcome="none")

@@ -42,7 +42,7 @@ def softmax_table(box: Callable[[Array], Array], architecture: Architecture) -> 
 
 
 def _third_order(box: Callable[[Array], Array], y: Array, z: Array, t: int) -> Array:
-    """The coefficient of ε³ in column 1 of φ(ε X), X with tokens y + z, y, …, y (causal layers: see token 1)."""
+    """The coefficient of ε³ in column 1 of φ(ε X), X with tokens y + z, y, …, y (masked layers: see token 1)."""
     X = np.repeat(y[:, :, None], t, axis=2)
     X[:, :, 0] += z
     nodes = TAYLOR_STEP * np.arange(1, TAYLOR_SIZES + 1)

@@ -71,7 +71,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if theorem == "Theorem F":
         return _lightning_fiber(architecture, ranks)
     everything = _names(1, architecture.num_layers)
-    theorem = "Theorem A'" if theorem == "Theorem A" and architecture.causal else theorem
+    theorem = "Theorem A'" if theorem == "Theorem A" and architecture.mask.hides else theorem
     if theorem != "Theorem S" and architecture.tokens == 1:
         words = f"one token attends to itself alone: the function is L x, and {_listed(everything)} are not seen"
         return VirtualFiber(theorem, words, True, ("L",), everything)
@@ -81,7 +81,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     if not nonzero:
         words = f"L = 0: the function is zero, its fiber is {{L = 0}}, and {_listed(everything)} are free"
         return VirtualFiber(theorem, words, True, ("L",), everything)
-    return (_causal_fiber if theorem == "Theorem A'" else _seen_fiber)(architecture, ranks)
+    return (_masked_fiber if theorem == "Theorem A'" else _seen_fiber)(architecture, ranks)
 
 
 def _names(first: int, last: int) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def _seen_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber
     """Theorems A and S: L and all M_i up to the first blind layer before the last are seen."""
     theorem, layers, t = FIBER_THEOREMS[architecture.kind], architecture.num_layers, architecture.tokens
     is_softmax = theorem == "Theorem A"
-    if not is_softmax and layers > 1 and (t == 1 or architecture.causal):
+    if not is_softmax and layers > 1 and (t == 1 or architecture.mask.hides):
         why = "one token" if t == 1 else "a causal mask"
         return VirtualFiber(None, f"several layers with {why}: L is determined, no theorem covers the M_i", False)
     if t == 1:
@@ -122,7 +122,7 @@ def _seen_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber
     return VirtualFiber(theorem, words, True, kept, free, False, blind, hidden)
 
 
-def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
+def _masked_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
     theorem, layers = "Theorem A'", architecture.num_layers
     everything = ("L", *_names(1, layers))
     if architecture.tokens >= 3 or layers == 1:
@@ -135,7 +135,7 @@ def _causal_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFib
 
 def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
     """Theorems F, F1, Fc; one token: φ(x) = L x Π (xᵀ M_i x)^(3^(l-i)), by unique factorization, digits in base 3."""
-    layers, one_token, causal = architecture.num_layers, architecture.tokens == 1, architecture.causal
+    layers, one_token, masked = architecture.num_layers, architecture.tokens == 1, architecture.mask.hides
     zero = "L = 0 or some M_i {}: the function is zero"
     M, L = [ranks.traits(i) for i in range(layers)], ranks.traits(None)
     if L.is_nonzero is False or any(x.is_nonzero is False for x in M):
@@ -144,15 +144,15 @@ def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> Virtual
         return VirtualFiber(None, "one layer: see its stratum", False)
     # Of M_i with i > whole the symmetric part is seen.
     whole = 0 if one_token else layers
-    if not (one_token or causal):
+    if not (one_token or masked):
         whole = next((i for i, x in enumerate(M[:-1], start=1) if not x.has_rank_two), layers)
-    theorem = "Theorem F (one token)" if one_token else "Theorem Fc" if causal else "Theorem F1"
+    theorem = "Theorem F (one token)" if one_token else "Theorem Fc" if masked else "Theorem F1"
     if whole < layers:
         if whole and M[whole - 1].has_rank_two is None:
             return VirtualFiber(None, f"floats do not tell whether rk M_{whole} = 1", False)
         if any(x.is_not_skew is False for x in M[whole:]):
             return VirtualFiber(theorem, zero.format("that is seen by its symmetric part is skew-symmetric"), True)
-    elif not causal:
+    elif not masked:
         theorem = "Theorem F"
     needed = [f"M_{i} not skew-symmetric" for i, x in enumerate(M, start=1) if not x.is_not_skew]
     needed += ["L ≠ 0"] * (not L.is_nonzero) + ["rk L ≥ 2 or rk L = 1, told by floats"] * (L.has_rank_two is None)
@@ -162,7 +162,7 @@ def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> Virtual
     seen, free = tuple(f"{name} + {name}ᵀ" for name in later), tuple(f"{name} − {name}ᵀ" for name in later)
     why = "" if not later else "one token: " if one_token else f"rk M_{whole} = 1, so later M_i show symmetric parts: "
     last = M[-1].has_rank_two
-    if L.has_rank_two or (whole == layers and not causal and last):
+    if L.has_rank_two or (whole == layers and not masked and last):
         kept = ("L", *names, *seen)
         words = f"{why}{_listed(kept)} are determined, {scales}"
         if not later:
@@ -171,5 +171,5 @@ def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> Virtual
     if last is None:
         return VirtualFiber(None, f"floats do not tell whether rk M_{layers} = 1", False)
     words = f"{why}L = h vᵀ, and the fiber is finite, {scales}"
-    kept = () if causal else names[:-1]
+    kept = () if masked else names[:-1]
     return VirtualFiber("Theorem F1" if theorem == "Theorem F" else theorem, words, True, kept, free, True, finite=True)

@@ -13,6 +13,7 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.exact.scaling import split_scale
 from attngeom.limits.rounding import CLEAR_GAP, PRODUCT_EXPONENTS
 from attngeom.network import Architecture, Weights
+from attngeom.network.mask import NO_MASK
 
 FIBER_THEOREMS = {"lightning": "Theorem F", "softmax": "Theorem A", "sigmoid": "Theorem S"}
 """The theorem on fibers in (M, L) of each kind of attention: docs/theorems/comparison.md."""
@@ -166,12 +167,12 @@ def _tokens_apart(architecture: Architecture, theorem: str, ranks: VirtualRanks)
     """Theorems A, A' and S: t ≥ 2, L ≠ 0, and no layer before the last that makes all tokens equal."""
     layers, t, is_softmax = architecture.num_layers, architecture.tokens, theorem == "Theorem A"
     if is_softmax:
-        theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.causal else "Theorem A"
+        theorem = "[G] Theorem 3.9" if layers == 1 else "Theorem A'" if architecture.mask.hides else "Theorem A"
     hypotheses = [Hypothesis(theorem, "t ≥ 2", t >= 2), Hypothesis(theorem, "L ≠ 0", is_nonzero(ranks.L))]
     if layers == 1 or (theorem == "Theorem A'" and t != 2):
         return hypotheses
     if not is_softmax:
-        hypotheses.append(Hypothesis(theorem, "no causal mask", not architecture.causal))
+        hypotheses.append(Hypothesis(theorem, NO_MASK, not architecture.mask.hides))
     by_skew = theorem == "Theorem A" and t == 2
     seen, statement = visible_layers(ranks, by_skew), "not skew-symmetric" if by_skew else "≠ 0"
     seen = seen if theorem == "Theorem A'" else seen[:-1]
@@ -197,10 +198,10 @@ def _lightning(architecture: Architecture, ranks: VirtualRanks) -> list[Hypothes
     return [Hypothesis("[G] Theorem 3.2", "t ≥ 2", t >= 2), *_single_layer(M[0], L)]
 
 
-def orbit_hypotheses(tokens: int, M: list[Traits], L: Traits, causal: bool = False) -> list[Hypothesis]:
+def orbit_hypotheses(tokens: int, M: list[Traits], L: Traits) -> list[Hypothesis]:
     """Those under which the fiber of a lightning network in (M, L) is an orbit of the scales of [G] Eq 13."""
-    if tokens == 1 or (causal and len(M) > 1):
-        theorem = "Theorem F (one token)" if tokens == 1 else "Theorem Fc"
+    if tokens == 1:
+        theorem = "Theorem F (one token)"
         return [Hypothesis(theorem, "rk L ≥ 2", L.has_rank_two), *_no_skew(theorem, M)]
     if len(M) > 1:
         return _theorem_f(tokens, M, L)

@@ -282,7 +282,7 @@ def layer_table(weights: Weights) -> Array:
 
 
 def coefficients(weights: Weights) -> Coefficients:
-    """The coefficients of one lightning layer; several heads add up, causal layers lack the columns n > j."""
+    """The coefficients of one lightning layer; several heads add up, masked layers lack the columns n > j."""
     architecture = weights.architecture
     if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.residual:
         raise InputError("coefficients of a deep, softmax or residual network; one plain lightning layer is required")
@@ -290,7 +290,7 @@ def coefficients(weights: Weights) -> Coefficients:
     check_size(d, d_out, t, not domain.rounds)
     with domain.working():
         layer = Coefficients.of_cross(swap(layer_table(weights)), t, domain)
-        if not architecture.causal:
+        if not architecture.mask.hides:
             return layer
         visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
         return replace(layer, cross=layer.cross * visible.astype(np.int64)[None, :, :, None, None])

@@ -1,4 +1,4 @@
-"""All columns of a layer carry one function: which copies must agree, with and without causal mask."""
+"""All columns of a layer carry one function: which copies must agree, with and without mask."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import numpy as np
 
 from attngeom.exact.domains import Array
 from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.network.mask import Mask
 from attngeom.results import Failure
 
 
-def looks_causal(coefficients: Coefficients) -> bool:
-    """Whether token 0 sees no other token although token 1 does."""
+def apparent_mask(coefficients: Coefficients) -> Mask:
+    """The mask that the coefficients show: token 0 sees no other token although token 1 does."""
     domain = coefficients.domain
-    return domain.is_zero(coefficients.cross[:, 0]) and not domain.is_zero(coefficients.cross[:, 1, 0])
+    return Mask(domain.is_zero(coefficients.cross[:, 0]) and not domain.is_zero(coefficients.cross[:, 1, 0]))
 
 
-def check_copies(coefficients: Coefficients, causal: bool, tolerance: float) -> Failure | None:
+def check_copies(coefficients: Coefficients, mask: Mask, tolerance: float) -> Failure | None:
     """All columns must carry the same layer: cross parts are copies, single parts their symmetrization."""
     domain = coefficients.domain
     if coefficients.outside:
@@ -33,7 +34,7 @@ def check_copies(coefficients: Coefficients, causal: bool, tolerance: float) -> 
     for j in range(coefficients.t):
         if not same(coefficients.single[:, j, None], single[:, None]):
             return _failure(f"the coefficients of token {j} alone do not fit those of pairs of tokens (symmetrization)")
-        seen = min(j, coefficients.t - 1) if causal else coefficients.t - 1
+        seen = len(mask.others(j, coefficients.t - 1))
         row = coefficients.cross[:, j]
         if not (same(row[:, :seen], block[:, None]) and same(row[:, seen:], (block - block)[:, None])):
             return _failure(f"the coefficients of target token {j} are no copy of those of token 1 (sequence copy)")

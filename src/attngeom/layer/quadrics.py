@@ -16,6 +16,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pair_rows
 from attngeom.layer.coefficients import multiply_forms
 from attngeom.network.attention.rule import swap
+from attngeom.network.mask import Mask
 
 
 def divide_by_form(quadrics: Array, form: Array, domain: Domain) -> Array:
@@ -65,14 +66,13 @@ def polarize(values: Array, domain: Domain) -> Array:
     return np.asarray(np.where(k == l, values, domain.reduce(values - values[..., place[k]] - values[..., place[l]])))
 
 
-def context_products(X: Array, causal: bool, domain: Domain) -> Array:
-    """x_i^(m) Σ_j x_j^(k) x_j^(l) for inputs X (..., d, t): a row (..., i, ·) over m and k ≤ l; j ≤ i if causal.
+def context_products(X: Array, mask: Mask, domain: Domain) -> Array:
+    """x_i^(m) Σ_j x_j^(k) x_j^(l) for inputs X (..., d, t): a row (..., i, ·) over m and k ≤ l; those j that i sees.
 
     Outputs of a layer are these rows times its table of quadrics: token i of row n is Σ T[n, m, kl] x_i^(m) (…).
     """
     k, l = pair_rows(X.shape[-2])
-    sums = np.cumsum(domain.times(X[..., k, :], X[..., l, :]), axis=-1)
-    context = domain.reduce(sums if causal else np.broadcast_to(sums[..., -1:], sums.shape))
+    context = domain.reduce(mask.sums(domain.times(X[..., k, :], X[..., l, :])))
     products = domain.times(swap(X)[..., :, None], swap(context)[..., None, :])
     return np.reshape(products, (*products.shape[:-2], -1))
 

@@ -192,7 +192,7 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
     if architecture.rule.is_polynomial and architecture.num_layers == 1 and sample.shape[-1] >= 2:
-        rows = context_products(sample, architecture.causal, weights.domain)
+        rows = context_products(sample, architecture.mask, weights.domain)
         table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
             return _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)

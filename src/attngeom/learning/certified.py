@@ -187,8 +187,7 @@ def _named(theta: Enlarged, rows: int, field: PrimeField, seed: int) -> tuple[Ar
 
 def count_tokens(architecture: Architecture) -> int:
     """Tokens of a sample: further ones may be zero or hidden, unless attention is normalised over all of them."""
-    free = architecture.rule.is_polynomial or architecture.causal
-    return min(architecture.tokens, POINT_TOKENS) if free else architecture.tokens
+    return min(architecture.tokens, POINT_TOKENS) if architecture.rule.drops_tokens else architecture.tokens
 
 
 def _draw(theta: Enlarged, rows: int, domain: Domain, seed: int, inputs: Array | None) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from attngeom.network.weights import Weights
 
 def hidden_width(architecture: Architecture) -> int | None:
     """The width δ of all hidden layers, if the architecture is one of Theorem C; None if it is not."""
-    if not architecture.rule.is_normalised or architecture.causal or not architecture.has_virtual_weights:
+    if not architecture.rule.is_normalised or architecture.mask.hides or not architecture.has_virtual_weights:
         return None
     return architecture.bottleneck if architecture.tokens >= 2 else None
 
@@ -48,7 +48,7 @@ def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
 def deficient_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
     """One softmax head in each layer, exact weights, L ≠ 0 of smaller rank: Theorems C2 and C3, None outside."""
     architecture = weights.architecture
-    is_plain = architecture.rule.is_normalised and not architecture.causal and architecture.has_virtual_weights
+    is_plain = architecture.rule.is_normalised and not architecture.mask.hides and architecture.has_virtual_weights
     if not is_plain or architecture.num_layers < 2 or architecture.tokens < 2 or weights.domain.rounds:
         return None
     ranks = virtual_ranks(weights)

@@ -100,7 +100,7 @@ class Enlarged:
             O = None if head.O is None else next(remaining)
             if form.is_dead:
                 # ∂⟨C, Σ_i T(Σ_j x_j x_j, x_i)⟩/∂T.
-                yield domain.matmul(swap(C), context_products(swap(X), self.weights.architecture.causal, domain))
+                yield domain.matmul(swap(C), context_products(swap(X), self.weights.architecture.mask, domain))
             if form.attention != "left out":
                 yield Q.product(domain)
             if form.attention == "factors":

@@ -13,7 +13,13 @@ from attngeom.exact.numbers import as_fmpq
 from attngeom.limits.memory import STORED_PARAMETERS, STORED_TENSORS
 from attngeom.limits.sizes import MAX_HEADS, MAX_LAYERS, MAX_TOKENS, MAX_WIDTH, TEMPERATURE_PART
 from attngeom.network.attention import Attention, Kind, find_kind
+from attngeom.network.mask import Mask
 from attngeom.network.options import OPTIONS, PLAIN, Options, Shape
+
+FLAGS = ("residual", "causal")
+"""The fields that are true or false."""
+DRAWN_FROM = ("widths", "attention", "tokens", "kind", "heads", "value_width", *FLAGS, "temperature")
+"""What random choices are drawn from; a field that architectures gain later does not change answers of others."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +116,7 @@ class Architecture:
                 f"{len(attention)} attention widths given for {layers} layers; give one, or one for each layer"
             )
         temperature = _temperature(temperature, find_kind(kind))
-        for name, flag in (("residual", residual), ("causal", causal)):
+        for name, flag in zip(FLAGS, (residual, causal)):
             if not isinstance(flag, bool):
                 raise InputError(f"{name} = {flag!r} given; true or false is required")
         _size("tokens", tokens, MAX_TOKENS)
@@ -149,7 +155,12 @@ class Architecture:
     @property
     def mechanism(self) -> Kind:
         """The kind of attention with its mask, temperature and options."""
-        return find_kind(self.kind)(causal=self.causal, temperature=self.temperature, options=self.options)
+        return find_kind(self.kind)(mask=self.mask, temperature=self.temperature, options=self.options)
+
+    @property
+    def mask(self) -> Mask:
+        """Which tokens a token sees."""
+        return Mask(self.causal)
 
     @property
     def is_plain(self) -> bool:

@@ -8,17 +8,17 @@ from typing import Any
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.limits.shown import MATRIX_ENTRIES
-from attngeom.network.architecture import Architecture
+from attngeom.network.architecture import FLAGS, Architecture
 from attngeom.network.weights import Weights
 
 
 def describe_architecture(architecture: Architecture) -> str:
     """The architecture in one line.
 
-    >>> describe_architecture(Architecture((3, 3, 2), 2, kind="softmax", causal=True))
-    'causal softmax attention, widths 3,3,2, attention 2,2'
+    >>> describe_architecture(Architecture((3, 3, 3), 2, kind="softmax", residual=True))
+    'residual softmax attention, widths 3,3,3, attention 2,2'
     """
-    marks = [name for name in ("causal", "residual") if getattr(architecture, name)]
+    marks = [name for name in reversed(FLAGS) if getattr(architecture, name)]
     heads = f", {architecture.heads} heads" if architecture.heads > 1 else ""
     lists = (",".join(map(str, x)) for x in (architecture.widths, architecture.attention))
     return " ".join([*marks, architecture.kind, "attention, widths {}, attention {}".format(*lists)]) + heads

@@ -23,7 +23,7 @@ def telling_tokens(architecture: Architecture, most: int = SAMPLE_TOKENS) -> int
     tokens, rule = architecture.tokens, architecture.rule
     if rule.is_polynomial:
         return min(tokens, POINT_TOKENS)
-    if architecture.causal:
+    if architecture.mask.hides:
         return min(tokens, most)
     if tokens <= most or not rule.is_normalised:
         return tokens
@@ -35,4 +35,4 @@ def with_all_tokens(architecture: Architecture, X: Array) -> Array:
     s, t = X.shape[-1], architecture.tokens
     if architecture.rule.is_polynomial:
         return np.concatenate([X, np.full((*X.shape[:-1], t - s), X.ravel()[0] * 0)], axis=-1) if s < t else X
-    return X if architecture.causal else np.tile(X, t // s)
+    return X if architecture.mask.hides else np.tile(X, t // s)

@@ -8,6 +8,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.work import UNROLLED_LAYERS
 from attngeom.network.attention.rule import Attention, swap
+from attngeom.network.mask import NO_MASK
 from attngeom.network.weights import VirtualWeights
 
 
@@ -37,14 +38,14 @@ def forward_virtual(virtual: VirtualWeights, X: Array) -> Array:
 
 
 def _check_plain(virtual: VirtualWeights) -> None:
-    if virtual.rule.causal or not virtual.rule.is_polynomial:
-        raise InputError("[G] Lemma 3.6 needs lightning attention without causal mask; use forward_virtual")
+    if virtual.rule.mask.hides or not virtual.rule.is_polynomial:
+        raise InputError(f"[G] Lemma 3.6 needs lightning attention and {NO_MASK}; use forward_virtual")
 
 
 def forward_recursion(virtual: VirtualWeights, X: Array) -> Array:
     """phi(X) = L X Π_{i=1..l} (D_{l-i} Xᵀ M_{l-i+1} X), with D_i from the recursion of [G] Lemma 3.6.
 
-    D_0 = I and D_i = D_{i-1} Xᵀ M_i X D_{i-1} Xᵀ M_iᵀ X D_{i-1}; for attention without causal mask.
+    D_0 = I and D_i = D_{i-1} Xᵀ M_i X D_{i-1} Xᵀ M_iᵀ X D_{i-1}; for attention without mask.
     """
     _check_plain(virtual)
     multiply = virtual.domain.matmul

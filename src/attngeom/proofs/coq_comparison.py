@@ -78,7 +78,7 @@ def _networks(architecture: Architecture, first: Weights, second: Weights) -> st
     )
     return (
         f"Definition skip := {str(architecture.residual).lower()}.\n"
-        f"Definition causal := {str(architecture.causal).lower()}.\n"
+        f"Definition causal := {str(architecture.mask.hides).lower()}.\n"
         f"Definition heads := {architecture.heads}%nat.\n"
         f"Definition sizes : list (nat * nat * nat * option nat) := {sizes}%nat.\n"
         f"Definition first : list Qc := {_vector(first.vector())}.\n"

@@ -76,7 +76,7 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
         for r in lower["rows"]
     )
     sizes = listed((_size(layer) for layer in architecture.layers), "; ")
-    flags = f"{str(architecture.residual).lower()} {str(architecture.causal).lower()}"
+    flags = f"{str(architecture.residual).lower()} {str(architecture.mask.hides).lower()}"
     text = (
         f"Definition sh : shape := Shape {flags} {every} {architecture.heads} {sizes}.\n"
         f"Definition w : list Z := {integers(int(x) for x in minor.weights.vector())}.\n"

@@ -211,7 +211,7 @@ class Peeler(Probe):
         if not self.domain.rounds:
             return None
         Y, sizes, outputs = self._images("last layer", d * d * (d + 1))
-        rows = context_products(Y / sizes, self.architecture.causal, self.domain)
+        rows = context_products(Y / sizes, self.architecture.mask, self.domain)
         right = swap(outputs / sizes**3)
         table = lapack.lstsq(np.concatenate(rows), np.concatenate(right)).T
         split = split_layer_floats(table.reshape(-1, d, d * (d + 1) // 2), tolerance=1e-2)

@@ -15,7 +15,7 @@ from attngeom.network.virtual import virtual_layer
 class Probe:
     """Inputs to a network with virtual weights whose only nonzero tokens are x and y, and its known virtual layers.
 
-    The token of x sees that of y: under a causal mask it comes after it. ``name`` is part of the names of all steps.
+    The token of x sees that of y: under a mask it comes after it. ``name`` is part of the names of all steps.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Probe:
     ) -> None:
         self.box, self.architecture, self.domain, self.rng, self.name = box, architecture, domain, rng, name
         self.d, self.layers = architecture.widths[0], architecture.num_layers
-        self.places = (1, 0) if architecture.causal else (0, 1)
+        self.places = architecture.mask.places
         self.known: list[Array] = []
 
     def ask(self, step: str, plan: QueryPlan) -> tuple[QueryPlan, Array]:

@@ -12,13 +12,14 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, scale_to_one
-from attngeom.layer.copies import check_copies, looks_causal
+from attngeom.layer.copies import apparent_mask, check_copies
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.splitting import split_layer
 from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
+from attngeom.network.mask import Mask
 from attngeom.recovery.recover_deep import check_identifiable, recover_deep
 from attngeom.recovery.results import Recovery
 from attngeom.recovery.virtual_lift import lift_virtual
@@ -85,8 +86,8 @@ def recover_layer(
         failure = Failure(stage="coefficients", reason=reason, is_hypothesis=True)
         return Recovery.stopped(failure, seed=seed, domain=domain)
     known: dict[str, Any] = {"standing": "proven" if domain.is_exact else "estimate", "seed": seed, "domain": domain}
-    causal = architecture.causal if architecture is not None else causal or looks_causal(coefficients)
-    obstacle = check_copies(coefficients, causal, tolerance)
+    mask = architecture.mask if architecture is not None else Mask(causal or apparent_mask(coefficients).hides)
+    obstacle = check_copies(coefficients, mask, tolerance)
     if obstacle is not None:
         return Recovery.stopped(obstacle, **known)
     table = np.ascontiguousarray(coefficients.table)
@@ -99,7 +100,7 @@ def recover_layer(
     known["error_estimate"] = split.misfit or 0.0
     d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
     if architecture is None:
-        architecture = Architecture((d, d_out), max(1, split.rank_A), tokens=t, causal=causal)
+        architecture = Architecture((d, d_out), max(1, split.rank_A), tokens=t, causal=mask.hides)
     if architecture.widths != (d, d_out) or architecture.tokens != t or architecture.is_factored:
         raise InputError(
             f"coefficients of a map {d}×{t} → {d_out}×{t} given; one unfactored layer of that size is required"

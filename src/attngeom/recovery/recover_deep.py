@@ -36,8 +36,8 @@ def check_identifiable(architecture: Architecture) -> Failure | None:
         reason = f"{architecture.kind} attention: the algorithm uses that the function is a polynomial"
     elif not architecture.has_virtual_weights:
         reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
-    elif rule.is_normalised and architecture.causal:
-        reason = "causal softmax: the algorithm uses that all tokens see each other"
+    elif rule.is_normalised and architecture.mask.hides:
+        reason = f"{architecture.mask} softmax: the algorithm uses that all tokens see each other"
     elif rule.is_normalised and architecture.tokens < 2:
         reason = "t = 1: one token attends to itself alone, and the attention matrices are invisible"
     elif architecture.tokens < 2:

@@ -145,7 +145,7 @@ class _Field(Probe):
         field, d, t = self.field, self.d, self.architecture.tokens
         pairs = d * (d + 1) // 2
         X = self.random(pairs * d // t + 4, d, t)
-        rows = context_products(self.propagate(X, self.known), self.architecture.causal, field)
+        rows = context_products(self.propagate(X, self.known), self.architecture.mask, field)
         table = field.solve(np.concatenate(rows), np.concatenate(swap(self.box(X))))
         if table is None:
             return _foreign("last layer", "the last layer is no table of quadrics")

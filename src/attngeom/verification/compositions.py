@@ -76,7 +76,7 @@ def _all_maps(architecture: Architecture, start: int, part: Sequence[Piece]) -> 
     degree = 3 ** len(part)
     if part[0].parallel:
         n, k, factor = degree + d - 1, d - 1, 1
-    elif architecture.causal:
+    elif architecture.mask.hides:
         return sum(piece.size for piece in part)
     else:
         forms = d * (d + 1) // 2

@@ -132,11 +132,13 @@ class JetPoint:
         return Pass(after, state, attention, mixed)
 
     def _cubics(self, x: Array) -> Array:
-        """Column i: Σ_j x_j^(k) x_j^(l) x_i^(m), k ≤ l, with j ≤ i if causal, in place (k, l, m)."""
+        """Column i: Σ_j x_j^(k) x_j^(l) x_i^(m), k ≤ l, with j ≤ i if masked, in place (k, l, m)."""
         field = self.field
         k, l = np.triu_indices(x.shape[1])
         visible = np.ones((x.shape[2],) * 2, dtype=field.dtype)
-        squares = field.matmul(field.times(x[:, k], x[:, l]), np.triu(visible) if self.architecture.causal else visible)
+        squares = field.matmul(
+            field.times(x[:, k], x[:, l]), np.triu(visible) if self.architecture.mask.hides else visible
+        )
         return np.asarray(field.times(squares[:, :, None], x[:, None]).reshape(len(x), -1, x.shape[2]))
 
     def _attend(self, scores: Jet, given: Array | None) -> Jet:
@@ -144,7 +146,7 @@ class JetPoint:
         field, architecture = scores.field, self.architecture
         if given is None:
             visible = np.triu(np.ones(scores.parts.shape[-2:], dtype=field.dtype))
-            return scores.scaled(visible) if architecture.causal else scores
+            return scores.scaled(visible) if architecture.mask.hides else scores
         n = scores.nilpotent
         if self.temperature != 1:
             n = n.scaled(field.convert([1 / self.temperature]))

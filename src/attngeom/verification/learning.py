@@ -228,7 +228,7 @@ def _deep_softmax(weights: Weights, heads: list[HeadMatrices]) -> Twice:
     architecture = weights.architecture
     require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
     require(architecture.heads == 1 and not architecture.residual, "one head and no skip connection are required")
-    require(not architecture.causal and architecture.tokens >= 2, "no mask and two tokens are required")
+    require(not architecture.mask.hides and architecture.tokens >= 2, "no mask and two tokens are required")
     d_0, *hidden, d_l = architecture.widths
     require(len(set(hidden)) == 1, "equal hidden widths are required")
     delta, L, seen = hidden[0], QQ.eye(d_0), 0

@@ -38,7 +38,7 @@ def deficient_softmax(weights: Weights, heads: list[HeadMatrices], is_chain: boo
     architecture = weights.architecture
     require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
     require(architecture.heads == 1 and not architecture.residual, "one head and no skip connection are required")
-    require(not architecture.causal and architecture.tokens >= 2, "no mask and two tokens are required")
+    require(not architecture.mask.hides and architecture.tokens >= 2, "no mask and two tokens are required")
     M, L = _virtual(weights)
     rank = _rank(L[-1])
     require(rank > 0, "L must not be zero")

@@ -175,8 +175,8 @@ def formal_weights(architecture: Architecture, E: Array, is_symmetric: bool, fie
     scores are. A temperature divides A, which may be any matrix of its rank: it changes nothing.
     """
     p, tokens = field.p, E.shape[-1]
-    E = np.triu(E) if architecture.causal else E
-    if is_symmetric and not architecture.causal:
+    E = np.triu(E) if architecture.mask.hides else E
+    if is_symmetric and not architecture.mask.hides:
         E = np.triu(E) + np.swapaxes(np.triu(E, 1), -1, -2)
     if not architecture.rule.is_normalised:
         return E
@@ -188,7 +188,7 @@ def formal_weights(architecture: Architecture, E: Array, is_symmetric: bool, fie
     copies = architecture.tokens - tokens + 1
     if copies % p == 0:
         raise FormatError(f"{copies} copies of a token have no weight mod {p}; another prime is required")
-    if not architecture.causal:
+    if not architecture.mask.hides:
         E[:, -1, :] = E[:, -1, :] * copies % p
     sums = E.sum(axis=1) % p
     if not np.all(sums):

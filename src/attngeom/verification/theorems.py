@@ -63,7 +63,7 @@ def _network(architecture: Architecture, kind: str) -> int:
     """The pairs (M, L), each of which is a function of its own near generic ones."""
     _one_head(architecture, kind)
     require(architecture.tokens >= 2, "two tokens are required")
-    require(kind == "softmax" or not architecture.causal, "no mask is required")
+    require(kind == "softmax" or not architecture.mask.hides, "no mask is required")
     return _flags(architecture, architecture.num_layers)
 
 
@@ -72,7 +72,7 @@ def _lightning_network(architecture: Architecture) -> int:
     _one_head(architecture, "lightning")
     seen = architecture.num_layers
     for i in range(architecture.num_layers - 1, -1, -1):
-        if min(architecture.attention[i], *architecture.widths[: i + 1]) == 1 and not architecture.causal:
+        if min(architecture.attention[i], *architecture.widths[: i + 1]) == 1 and not architecture.mask.hides:
             seen = i + 1
     return _flags(architecture, 0 if architecture.tokens == 1 else seen) - architecture.num_layers
 
@@ -91,7 +91,7 @@ def _softmax_heads(architecture: Architecture) -> int:
 
 def _softmax_bottleneck(architecture: Architecture) -> int:
     require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
-    require(not architecture.residual and not architecture.causal, "no skip connection and no mask are required")
+    require(not architecture.residual and not architecture.mask.hides, "no skip connection and no mask are required")
     require(architecture.tokens >= 2, "two tokens are required")
     widths, layers = architecture.widths, architecture.layers
     delta = widths[-2]
@@ -107,7 +107,7 @@ def _softmax_bottleneck(architecture: Architecture) -> int:
 
 def _lightning_heads(architecture: Architecture) -> int:
     require(architecture.kind == "lightning" and architecture.num_layers == 1, "one lightning layer is required")
-    require(not architecture.residual and not architecture.causal, "no skip connection and no mask are required")
+    require(not architecture.residual and not architecture.mask.hides, "no skip connection and no mask are required")
     (layer,) = architecture.layers
     require(layer.heads >= 2 and layer.value_width is not None, "two or more heads are required")
     require(architecture.tokens >= 2, "two tokens are required")

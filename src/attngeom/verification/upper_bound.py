@@ -49,7 +49,7 @@ def count_upper_bound(architecture: Architecture) -> int:
         return bounded_rank(*ends, min(spans))
     widths = spans if architecture.residual else _read_widths(architecture, spans)
     parallel = architecture.tokens == 1
-    masked = architecture.causal and architecture.tokens > 1
+    masked = architecture.mask.hides and architecture.tokens > 1
     blind = not masked and not architecture.residual and architecture.rule.is_polynomial
     pairs = architecture.tokens == 2 and not architecture.residual
     soft = architecture.rule.is_normalised
@@ -71,8 +71,8 @@ def count_upper_bound(architecture: Architecture) -> int:
         if pairs and soft:
             hidden = _hidden_from_pairs(architecture, i, d, d_out)
             if masked:
-                hidden = _hidden_from_causal_pairs(architecture, i, d, d_out, min(widths[: i + 2]))
-        # Two causal tokens of lightning: the first one is a point of a curve, on which 7 quadrics and 10 cubics live.
+                hidden = _hidden_from_masked_pairs(architecture, i, d, d_out, min(widths[: i + 2]))
+        # Two masked tokens of lightning: the first one is a point of a curve, on which 7 quadrics and 10 cubics live.
         lost = 0
         if pairs and masked and architecture.rule.is_polynomial and d == 2 and d_out >= 4:
             lost = (comb(d_out + 1, 2) - 7) * d_out - comb(d_out + 2, 3) + 10
@@ -118,7 +118,7 @@ def _hidden_from_one(architecture: Architecture, i: int, d: int, d_out: int) -> 
     return hidden
 
 
-def _hidden_from_causal_pairs(architecture: Architecture, i: int, d: int, d_out: int, least: int) -> int:
+def _hidden_from_masked_pairs(architecture: Architecture, i: int, d: int, d_out: int, least: int) -> int:
     """Bilinear forms with (z_2 − z_1)ᵀ N z_2 = 0, z_1 = Σ V_h x and z_2 − z_1 = Σ c_h V_h δ, for all x ∈ U, δ and c_h.
 
     U has the ``least`` width as its dimension. By blocks B_gh = W_gᵀ N_gh W_h: the rows Σ_h B_gh vanish on U, and so do

@@ -14,12 +14,13 @@ from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import RULES, Lightning, Sigmoid, Softmax
 from attngeom.network.attention.rule import swap
+from attngeom.network.mask import Mask
 from tests.network.definition import forward_definition
 
 TRANSCENDENTAL = [kind for kind in RULES.values() if not kind.is_polynomial]
 RULES = [
-    *(kind(causal=causal) for kind in RULES.values() for causal in (False, True)),
-    *(kind(causal=causal, temperature=Fraction(3, 2)) for kind in TRANSCENDENTAL for causal in (False, True)),
+    *(kind(Mask(causal)) for kind in RULES.values() for causal in (False, True)),
+    *(kind(Mask(causal), temperature=Fraction(3, 2)) for kind in TRANSCENDENTAL for causal in (False, True)),
 ]
 
 
@@ -39,7 +40,7 @@ def test_push_is_the_derivative_of_the_weights_pull_its_transpose_and_bend_the_d
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_weights_obey_the_mask_and_are_normalised_where_they_say_so(rule):
     P = rule.weights(np.random.default_rng(1).standard_normal((5, 4, 4)), RR)
-    assert not rule.causal or not np.any(np.tril(P, -1))
+    assert not rule.mask.hides or not np.any(np.tril(P, -1))
     assert np.allclose(P.sum(axis=-2), 1) == rule.is_normalised
 
 
@@ -64,7 +65,7 @@ def test_mixing_uses_the_weights(rule):
 @pytest.mark.parametrize("field", [GF(10007), BalancedField(10007)], ids=["residues", "balanced"])
 def test_formal_weights_are_drawn_as_the_rule_demands(kind, field):
     for causal in (False, True):
-        rule = kind(causal=causal)
+        rule = kind(Mask(causal))
         for copies in (None, 1, 3):
             P = rule.draw((4, 3, 3), copies, field, np.random.default_rng(4))
             assert P.shape == (4, 3, 3) and field.equal(P, field.reduce(P))

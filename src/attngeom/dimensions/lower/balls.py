@@ -30,8 +30,7 @@ def balls_lower_bound(architecture: Architecture, rows: int, seed: int = 0) -> L
     7
     """
     # Copies of a token would change the true softmax, so all tokens are needed there.
-    free = architecture.rule.is_polynomial or architecture.causal
-    tokens = sample_tokens(architecture) if free else architecture.tokens
+    tokens = sample_tokens(architecture) if architecture.rule.drops_tokens else architecture.tokens
     check_balls_size(2 * rows, tokens, architecture)
     weights = random_weights(architecture, RR, seed)
     balls = Balls()

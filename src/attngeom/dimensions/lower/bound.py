@@ -71,7 +71,7 @@ def sample_tokens(architecture: Architecture, most: int = JACOBIAN_TOKENS) -> in
     """How many distinct tokens samples have: at most ``most``, which loses nothing that is true for t tokens.
 
     A function of t tokens restricts to fewer: zero tokens change nothing for polynomial attention, later tokens change
-    nothing for causal attention, and formal attention to further tokens may be specialised to zero (where it is drawn
+    nothing for masked attention, and formal attention to further tokens may be specialised to zero (where it is drawn
     symmetric, the last token stands for its copies). So a rank with fewer tokens is a lower bound for t tokens.
     """
     return min(architecture.tokens, most)

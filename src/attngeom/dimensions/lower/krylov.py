@@ -40,8 +40,8 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
     """Samples with all their outputs so that nothing limits the rank below the number of columns.
 
     Without skip connection a sample X shows the network only through a t×t matrix Z in L X Z of rank at most every α_i
-    (t(t−1) free entries for softmax, about half if causal), so at most t·min(t, α) of its outputs count. One sample is
-    added where that is the limit, for it may not be reached, and where there are few: from two samples of one layer
+    (t(t−1) free entries for softmax, about half with a mask), so at most t·min(t, α) of its outputs count. One sample
+    is added where that is the limit, for it may not be reached, and where there are few: from two samples of one layer
     nobody can tell A from N A if N commutes with (X_1 X_1ᵀ)⁻¹ X_2 X_2ᵀ.
 
     >>> count_samples(Architecture((4, 3, 5), 2, tokens=3), 36, 3), count_samples(Architecture((3, 3), 3), 17, 3)
@@ -52,7 +52,7 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
         ranks = [layer.heads * layer.attention for layer in effective_layers(architecture)]
         rule = architecture.rule
         visible = tokens * (min(tokens, *ranks) if rule.is_polynomial else tokens - int(rule.is_normalised))
-        counted = min(counted, max(visible // 2, 1) if architecture.causal else max(visible, 1))
+        counted = min(counted, max(architecture.mask.count(visible), 1))
     least = ceil(columns / counted)
     return least + int(counted < outputs or least < KRYLOV_FULL_SAMPLES)
 

@@ -31,7 +31,7 @@ class HeadFamily(Family):
 
     @classmethod
     def applies(cls, variety: Variety) -> bool:
-        return variety.heads > 1 and variety.has_cross and not (variety.causal or variety.residual)
+        return variety.heads > 1 and variety.has_cross and not variety.is_special
 
     @property
     def filled(self) -> tuple[int, int]:

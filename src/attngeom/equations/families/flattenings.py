@@ -27,7 +27,7 @@ class Flattening(MinorFamily):
 
     @classmethod
     def applies(cls, variety: Variety) -> bool:
-        return variety.heads > 1 and variety.has_cross and not (variety.causal or variety.residual)
+        return variety.heads > 1 and variety.has_cross and not variety.is_special
 
     @property
     def matrix(self) -> CoordinateMatrix:

@@ -32,7 +32,7 @@ class LinearFamily(Family):
     @classmethod
     def applies(cls, variety: Variety) -> bool:
         """Every sum of heads satisfies them."""
-        return variety.has_cross and variety.tokens is not None and not (variety.causal or variety.residual)
+        return variety.has_cross and variety.tokens is not None and not variety.is_special
 
     @classmethod
     def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:

@@ -174,9 +174,9 @@ def complete(d: int, a: int, targets: int) -> CompletenessResult:
 def complete_variety(variety: Variety) -> CompletenessResult:
     """The same for the coefficients of t ≥ 2 tokens, with or without mask and skip connection: Theorem 7.
 
-    >>> found = complete_variety(Variety(2, 2, tokens=2, causal=True))
+    >>> found = complete_variety(Variety(2, 2, tokens=2))
     >>> found.degree, found.linear_relations
-    (4, 8)
+    (4, 14)
     """
     result = complete(variety.d, variety.a, variety.num_targets)
     if variety.tokens is None:

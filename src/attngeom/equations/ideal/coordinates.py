@@ -88,7 +88,7 @@ class Coordinates:
                 blocks.append((r, ()))
                 continue
             for j in range(variety.tokens):
-                context = range(j) if variety.causal else range(variety.tokens)
+                context = variety.mask.others(j, variety.tokens)
                 blocks += [(r, (j,)), *((r, (j, n)) for n in context if n != j)]
         return blocks
 

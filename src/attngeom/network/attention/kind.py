@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.network.mask import OPEN, Mask
 from attngeom.network.options import PLAIN, Nodes, Options, Shape
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Kind(ABC):
     derivatives, ranks and proofs follow.
     """
 
-    causal: bool = False
+    mask: Mask = OPEN
     temperature: Fraction = ONE
     options: Options = PLAIN
 
@@ -100,9 +101,7 @@ class Kind(ABC):
 
     def visible(self, t: int) -> Array:
         """Which token j (row) token i (column) sees."""
-        shown: Array = np.ones((t, t), dtype=bool)
-        if self.causal:
-            shown = np.triu(shown)
+        shown = self.mask.visible(t)
         for option in self.options:
             shown = option.hide(shown)
         return shown

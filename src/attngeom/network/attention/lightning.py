@@ -30,10 +30,11 @@ def choose_order(d_out: int, attention: int, tokens: int) -> Order:
 
 @dataclass(frozen=True)
 class Lightning(Attention):
-    """P = S, its upper triangle if causal.
+    """P = S, its upper triangle with a mask.
 
     >>> from attngeom.exact import QQ
-    >>> Lightning(causal=True).weights(QQ.convert([[1, 2], [3, 4]]), QQ).tolist()
+    >>> from attngeom.network.mask import Mask
+    >>> Lightning(Mask(True)).weights(QQ.convert([[1, 2], [3, 4]]), QQ).tolist()
     [[1, 2], [0, 4]]
     """
 
@@ -62,11 +63,11 @@ class Lightning(Attention):
     def mix_linear(self, q: Array, k: Array, v: Array, domain: Domain) -> Array:
         """q (kᵀ v), the t×t matrix never formed.
 
-        Causal: the sums Σ_{j ≤ i} k_j v_jᵀ run along the tokens in chunks; inside a chunk the triangle of scores is
+        With a mask the sums Σ_{j ≤ i} k_j v_jᵀ run along the tokens in chunks; inside a chunk the triangle of scores is
         used, so memory stays O(chunk² + v a) beyond input and output.
         """
         multiply = domain.matmul
-        if not self.causal:
+        if not self.mask.hides:
             return multiply(q, multiply(swap(k), v))
         state = domain.zeros((*q.shape[:-2], k.shape[-1], v.shape[-1]))
         parts = []

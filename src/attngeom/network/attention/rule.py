@@ -25,8 +25,8 @@ Key = tuple[object, ...]
 class Attention(Kind):
     """A rule that turns scores S into weights P: output column i of a head is Σ_j P_ji V x_j.
 
-    S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. A causal rule gives P_ji = 0 for
-    j > i; at temperature τ the rule is applied to S/τ. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull``
+    S and P have shape (..., t, t); entry (j, i) belongs to the score x_jᵀ A x_i. P_ji = 0 where the mask hides j
+    from i; at temperature τ the rule is applied to S/τ. Derivatives are taken at P: ``push`` carries Ṡ to Ṗ, ``pull``
     is its transpose, ``second_derivative`` what curvature needs. Mod p a rule that is not polynomial is formal:
     ``draw`` gives P, whose entries stand for algebraically independent functions.
     """
@@ -53,6 +53,11 @@ class Attention(Kind):
     def has_scale(self) -> bool:
         """Whether (λ A, V/λ) is the same head as (A, V)."""
         return self.is_polynomial
+
+    @property
+    def drops_tokens(self) -> bool:
+        """Whether few tokens show what many do: further ones may be zero, or hidden by the mask."""
+        return self.is_polynomial or self.mask.hides
 
     @property
     def formal(self) -> Attention:
@@ -104,11 +109,8 @@ class Attention(Kind):
         return S if self.temperature == ONE else domain.times(S, domain.convert([1 / self.temperature]))
 
     def hide(self, S: Array) -> Array:
-        """S with zeros where nothing is visible: j > i if causal."""
-        if not self.causal:
-            return S
-        mask: Array = np.triu(np.ones(S.shape[-2:], dtype=np.int64)).astype(S.dtype)
-        return S * mask
+        """S with zeros where nothing is visible."""
+        return S * self.mask.visible(S.shape[-1]).astype(np.int64).astype(S.dtype) if self.mask.hides else S
 
 
 def up_to_sign(A: Array, V: Array, domain: Domain) -> tuple[Key, Array] | None:

@@ -24,7 +24,8 @@ class Sigmoid(Attention):
     are the weights drawn.
 
     >>> from attngeom.exact import RR
-    >>> Sigmoid(causal=True).weights(np.zeros((2, 2)), RR).tolist()
+    >>> from attngeom.network.mask import Mask
+    >>> Sigmoid(Mask(True)).weights(np.zeros((2, 2)), RR).tolist()
     [[0.5, 0.5], [0.0, 0.5]]
     """
 
@@ -64,6 +65,6 @@ class Sigmoid(Attention):
         >>> bool(np.all(P == P.T))
         True
         """
-        if self.causal:
-            return np.triu(E)
-        return E if copies is None else np.triu(E) + swap(np.triu(E, 1))
+        if self.mask.hides or copies is None:
+            return self.mask.keep(E)
+        return np.triu(E) + swap(np.triu(E, 1))

@@ -38,7 +38,7 @@ class Softmax(Attention):
         S = self.over_temperature(S, domain)
         if domain.rounds:
             # Only differences of scores count: the largest visible one becomes 0, so that nothing overflows.
-            shifted = np.where(np.triu(np.ones(S.shape[-2:], dtype=bool)), S, -np.inf) if self.causal else S
+            shifted = np.where(self.mask.visible(S.shape[-1]), S, -np.inf) if self.mask.hides else S
             powers = np.exp(shifted - shifted.max(axis=-2, keepdims=True))
         else:
             powers = self.hide(domain.exp(S))
@@ -75,16 +75,17 @@ class Softmax(Attention):
         """E with each diagonal entry replaced by 1 − the rest of its column.
 
         Symmetric scores: P is the upper triangle of E made symmetric, its last row multiplied by the number of copies
-        of the last token (unless causal), divided by the column sums, unless one of these vanishes.
+        of the last token (unless masked), divided by the column sums, unless one of these vanishes.
 
         >>> from attngeom.exact import GF
-        >>> P = Softmax(causal=True).draw((2, 2), None, GF(7), np.random.default_rng(0))
+        >>> from attngeom.network.mask import Mask
+        >>> P = Softmax(Mask(True)).draw((2, 2), None, GF(7), np.random.default_rng(0))
         >>> P[0, 0].item(), P[1, 0].item()
         (1, 0)
         """
         diagonal = np.arange(E.shape[-1])
-        if self.causal:
-            E = np.triu(E)
+        if self.mask.hides:
+            E = self.mask.keep(E)
         elif copies is not None:
             E = np.triu(E) + swap(np.triu(E, 1))
             E[..., -1, :] = domain.times(E[..., -1, :], domain.convert(np.full(1, copies)))
