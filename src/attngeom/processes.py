@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -40,18 +40,25 @@ def run_apart(function: Callable[[Item], Found], items: Iterable[Item], workers:
 
     The first exception, also an interrupt or the end of the iteration, ends all processes at once.
     """
+    with worker_processes(workers) as executor:
+        left, waiting = iter(items), set[Future[Found]]()
+        while True:
+            waiting |= {executor.submit(function, x) for x in islice(left, ITEMS_AHEAD * workers - len(waiting))}
+            if not waiting:
+                return
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+
+
+@contextmanager
+def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes with one thread for linear algebra each; an exception ends all of them at once."""
     check_workers(workers)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _follow_parent) as executor:
         try:
-            left, waiting = iter(items), set[Future[Found]]()
-            while True:
-                waiting |= {executor.submit(function, x) for x in islice(left, ITEMS_AHEAD * workers - len(waiting))}
-                if not waiting:
-                    return
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in done)
+            yield executor
         except BaseException:
             # What runs is not worth waiting for: the run is over.
             executor.shutdown(wait=False, cancel_futures=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,9 +18,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from attngeom.cli.app import run
-from attngeom.errors import InputError
-from attngeom.models import canonicalize, compare, fingerprint, lineage, open_model, teleport, write_model
-from attngeom.models.crews import CrewLost, each_layer
+from attngeom.errors import FormatError, InputError
+from attngeom.models import canonicalize, compare, crews, fingerprint, lineage, open_model, teleport, write_model
+from attngeom.models.crews import CrewLost, each_layer, hired
 from attngeom.models.inspection import inspect_model
 from attngeom.models.rewriting import Teleported
 from attngeom.models.samples import LLAMA, random_model
@@ -150,8 +152,8 @@ def test_a_killed_command_goes_on(folder):
     words = ["model", "teleport", str(folder / "a"), "--out", str(target), "--seed", "3", "--workers", "2"]
     slow = "import time, attngeom.models.rewriting as r; f = r.Teleported.layer\n"
     slow += "def g(self, i):\n    time.sleep(0 if i < 2 else 60)\n    return f(self, i)\nr.Teleported.layer = g\n"
-    slow += "import attngeom.models.crews as c; from concurrent.futures import ThreadPoolExecutor\n"
-    slow += "c.run_apart = lambda work, items, n: ThreadPoolExecutor(n).map(work, items)\n"
+    slow += "import attngeom.models.writing as w; from concurrent.futures import ThreadPoolExecutor\n"
+    slow += "w.hired = ThreadPoolExecutor\n"
     script = f"{slow}from attngeom.cli.app import run; run({words!r})"
     child = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     partial = folder / "out.partial"
@@ -165,3 +167,39 @@ def test_a_killed_command_goes_on(folder):
     assert run([*words[:-2], "--workers", "2"]) == 0
     assert target.is_dir() and not partial.exists()
     assert compare(open_model(folder / "a"), open_model(target)).same_function
+
+
+def test_processes_are_started_once_and_end_with_the_work(folder, monkeypatch):
+    """A comparison of models that differ asks its crew several times; a killed worker is one line."""
+    a, b = open_model(folder / "a"), open_model(folder / "b")
+    noisy = {n: b.tensors.raw(n) * np.float32(1.5) for n in b.tensors}
+    save_file(noisy, folder / "b" / "model.safetensors")
+    b = open_model(folder / "b")
+    started: list[int] = []
+    start = crews.worker_processes
+    monkeypatch.setattr(crews, "worker_processes", lambda n: started.append(n) or start(n))
+    assert compare(a, b, crew=2).to_json() == compare(a, b).to_json()
+    assert started == [2] and not multiprocessing.active_children()
+    with pytest.raises(CrewLost, match="went away"), hired(2) as crew:
+        each_layer(os._exit, [(1,), (1,)], crew)
+    assert not multiprocessing.active_children()
+
+
+def test_the_rest_is_left_out(crew):
+    done: list[int] = []
+
+    def work(number):
+        done.append(number)
+        return number
+
+    assert each_layer(work, [(k,) for k in range(9)], stop=lambda k: k == 3) == [0, 1, 2, 3] == done
+    assert 3 in each_layer(abs, [(k,) for k in range(9)], crew, stop=lambda k: k == 3)
+
+
+def test_files_that_change_are_refused_by_workers(folder):
+    """The worker opens a folder itself: it knows which file it was told of."""
+    model = open_model(folder / "a")
+    state = load_file(folder / "a" / "model.safetensors")
+    save_file({n: t + 1 for n, t in state.items()}, folder / "a" / "model.safetensors")
+    with pytest.raises(FormatError, match="has changed"):
+        fingerprint(pickle.loads(pickle.dumps(model)))

@@ -69,6 +69,8 @@ TANGENT_SPAN = 6 * 10**7
 """Entries of the matrix that spans T."""
 
 # models
+OPEN_FOLDERS = 8
+"""Folders whose headers a worker keeps between the layers that it is sent."""
 CACHED_ENTRIES = 2**17
 """Entries of a slice of a tensor that stays in the cache during several passes."""
 SCORES_HELD = 2**26

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from attngeom.errors import InputError
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_bare_tables
-from attngeom.models.crews import Crew, each_layer
+from attngeom.models.crews import Crew, each_layer, hired
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import (
@@ -119,13 +119,14 @@ def compare(
                 return exact
         return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
 
-    comparison = None if differences else weigh(one, other)
-    if comparison is None or not comparison.same_function:
-        matched = match_sizes(one, other, crew)
-        if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
-            again = weigh(*matched)
-            if comparison is None or again.same_function:
-                comparison, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
+    with hired(crew) as crew:
+        comparison = None if differences else weigh(one, other)
+        if comparison is None or not comparison.same_function:
+            matched = match_sizes(one, other, crew)
+            if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
+                again = weigh(*matched)
+                if comparison is None or again.same_function:
+                    comparison, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
     if comparison is None:
         return _compare_settings(one, other, differences, unit, listed, seed)
     return _explained(comparison, one, other)
@@ -182,14 +183,10 @@ def _compare_exactly(
 ) -> ModelComparison | None:
     """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
     entropy = draw_entropy()
-    prints: list[tuple[LayerPrint, LayerPrint]] = []
-    # Layers are taken in bundles, one for each worker: most models that differ do so in the first one.
-    step = crew if isinstance(crew, int) else one.layers
-    for start in [0, *range(1, one.layers, step)]:
-        bundle = range(start, min(start + step if start else 1, one.layers))
-        prints += each_layer(_print_both, [(one, other, layer, entropy) for layer in bundle], crew)
-        if stop_early and any(left.digest != right.digest for left, right in prints):
-            return None
+    items = [(one, other, layer, entropy) for layer in range(one.layers)]
+    prints = each_layer(_print_both, items, crew, stop=_prints_differ if stop_early else None)
+    if stop_early and any(map(_prints_differ, prints)):
+        return None
     left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
     if stop_early and left.outside != right.outside:
         return None
@@ -219,6 +216,10 @@ def _compare_exactly(
         error_probability=probability, layers=layers, config_differences=listed, reason=reason, seed=seed,
         entropy=entropy,
     )  # fmt: skip
+
+
+def _prints_differ(prints: tuple[LayerPrint, LayerPrint]) -> bool:
+    return prints[0].digest != prints[1].digest
 
 
 def _print_both(one: Model, other: Model, layer: int, entropy: int) -> tuple[LayerPrint, LayerPrint]:

@@ -7,16 +7,18 @@ cannot be sent, and its layers are worked on here.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, as_completed, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed, wait
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.limits.seconds import LAYERS_END_SECONDS
-from attngeom.processes import run_apart
+from attngeom.processes import run_apart, worker_processes
 
 Crew = int | Executor
 """So many processes on this machine, 1 for this one; or any executor, such as that of a Dask cluster."""
+CLUSTER_ERRORS = CancelledError, OSError, RuntimeError
 Progress = Callable[[int, int], None]
 Found = TypeVar("Found")
 
@@ -25,23 +27,41 @@ class CrewLost(InputError):
     """The workers or the scheduler of a cluster are gone; layers that were written are kept."""
 
 
+@contextmanager
+def hired(crew: Crew) -> Iterator[Crew]:
+    """The same crew for several calls of `each_layer`: processes are started once, and end with the work."""
+    if isinstance(crew, Executor) or crew == 1:
+        yield crew
+        return
+    with worker_processes(crew) as executor:
+        yield executor
+
+
 def each_layer(
-    work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew = 1, progress: Progress | None = None
-) -> list[Found]:
+    work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew = 1, progress: Progress | None = None,
+    stop: Callable[[Found], bool] | None = None,
+) -> list[Found]:  # fmt: skip
     """``work(*item)`` for every item, in the order of the items; ``work`` is a function of a module.
+
+    At the first result for which ``stop`` holds the rest is left out: what is done by then is returned.
 
     >>> each_layer(divmod, [(7, 2), (9, 4)])
     [(3, 1), (2, 1)]
     """
     results: dict[int, Found] = {}
-    for number, result in _finished(work, items, crew):
-        results[number] = result
-        if progress is not None:
-            progress(len(results), len(items))
-    return [results[number] for number in range(len(items))]
+    with closing(_finished(work, items, crew)) as finished:
+        for number, result in finished:
+            results[number] = result
+            if progress is not None:
+                progress(len(results), len(items))
+            if stop is not None and stop(result):
+                break
+    return [results[number] for number in sorted(results)]
 
 
-def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew) -> Iterator[tuple[int, Found]]:
+def _finished(
+    work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew
+) -> Generator[tuple[int, Found], None, None]:
     if (crew == 1 and not isinstance(crew, Executor)) or len(items) < 2 or not _can_be_sent(items[0]):
         yield from ((number, work(*item)) for number, item in enumerate(items))
         return
@@ -49,6 +69,8 @@ def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew
     if not isinstance(crew, Executor):
         yield from run_apart(_run, packed, min(crew, len(items)))
         return
+    # A disk that is full is no lost worker: only those of a cluster are lost with errors of the system.
+    lost = (CancelledError, BrokenExecutor) if isinstance(crew, ProcessPoolExecutor) else CLUSTER_ERRORS
     futures = [crew.submit(_run, item) for item in packed]
     try:
         for future in as_completed(futures):
@@ -59,7 +81,7 @@ def _finished(work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew
             future.cancel()
         wait(futures, timeout=LAYERS_END_SECONDS)
         raise
-    except (CancelledError, OSError, RuntimeError) as error:
+    except lost as error:
         words = " ".join(str(error).split())[:80]
         raise CrewLost(f"the workers or the scheduler went away ({words}); start them and run again") from None
     finally:

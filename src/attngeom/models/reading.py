@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json, refuse_format
-from attngeom.limits.memory import SINGLE_PRECISION
+from attngeom.limits.memory import OPEN_FOLDERS, SINGLE_PRECISION
 from attngeom.limits.sizes import COMPACT_ENTRIES
 from attngeom.models.compact import PLAN, shape_of, unpack
 
@@ -57,11 +58,13 @@ class Tensors:
     def __init__(
         self, headers: Mapping[str, Header], fetch: Callable[[str], Array], name: str,
         again: tuple[Callable[..., Tensors], tuple[Any, ...]] | None = None,
+        beginning: Callable[[str, int], Array | None] | None = None,
     ) -> None:  # fmt: skip
         self.headers = headers
         self.name = name
         self._fetch = fetch
         self._again = again
+        self._beginning = beginning
         largest = max((int(np.prod(h.shape, dtype=object)) for h in headers.values()), default=0)
         if largest > COMPACT_ENTRIES:
             raise InputError(f"{name}: a tensor of {largest:,} entries given; at most {COMPACT_ENTRIES:,} are read")
@@ -106,6 +109,10 @@ class Tensors:
                 f"{self.name}: tensor {name[:80]} has NaN, infinite or entries beyond float32; |w| ≤ 3.4e38 is required"
             )
         return array
+
+    def beginning(self, name: str, entries: int) -> Array | None:
+        """The first entries of a tensor, whatever they are; None where they cannot be read by themselves."""
+        return None if self._beginning is None else self._beginning(name, entries)
 
     def digest(self, name: str) -> str:
         """SHA-256 of the stored bytes, whatever they mean."""
@@ -211,7 +218,11 @@ def _read_index(folder: Path) -> dict[str, set[str] | None]:
     return shards
 
 
-def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors:
+Dates = tuple[tuple[str, tuple[int, int]], ...]
+"""Shards, with the time of the last change and the size of each."""
+
+
+def _open_shards(folder: Path, shards: Mapping[str, Set[str] | None], known: Dates = ()) -> Tensors:
     headers: dict[str, Header] = {}
     places: dict[str, int] = {}
     paths: dict[str, Path] = {}
@@ -219,7 +230,7 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
     for shard, listed in shards.items():
         path = safe_path(folder, shard)
         try:
-            dates[shard] = _date(path)
+            dates[shard] = dict(known).get(shard, _date(path))
             stream: Any = safe_open(str(path), framework="numpy")
             names = set(stream.keys())
             slices = {name: stream.get_slice(name) for name in names}
@@ -246,7 +257,20 @@ def _open_shards(folder: Path, shards: Mapping[str, set[str] | None]) -> Tensors
         flat = np.fromfile(path, DTYPES[header.dtype], math.prod(header.shape), offset=places[name])
         return flat.reshape(header.shape)
 
-    return Tensors(headers, fetch, str(folder), (_open_shards, (folder, dict(shards))))
+    def beginning(name: str, entries: int) -> Array | None:
+        header = headers[name]
+        count = min(entries, math.prod(header.shape))
+        known = header.dtype in DTYPES
+        return np.fromfile(paths[header.home], DTYPES[header.dtype], count, offset=places[name]) if known else None
+
+    again = tuple((shard, None if own is None else frozenset(own)) for shard, own in shards.items())
+    return Tensors(headers, fetch, str(folder), (_opened_again, (folder, again, tuple(dates.items()))), beginning)
+
+
+@lru_cache(maxsize=OPEN_FOLDERS)
+def _opened_again(folder: Path, shards: tuple[tuple[str, frozenset[str] | None], ...], dates: Dates) -> Tensors:
+    """The tensors of a folder in another process, which opens it once; a file that has changed is refused when read."""
+    return _open_shards(folder, dict(shards), dates)
 
 
 def _date(path: Path) -> tuple[int, int]:

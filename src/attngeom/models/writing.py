@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import numpy as np
 from safetensors import safe_open
@@ -25,7 +26,7 @@ from attngeom.limits.rounding import NEAR_ISOMETRY, RANDOM_CONDITION, TENSORS_AG
 from attngeom.limits.sizes import COPIED_BYTES, SHARD_BYTES
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
-from attngeom.models.crews import Crew, each_layer
+from attngeom.models.crews import Crew, each_layer, hired
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
@@ -35,6 +36,7 @@ from attngeom.models.sampling import PARTS
 
 Precision = Literal["keep", "float32", "auto"]
 COPIED = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".md", ".py.txt")
+UNFINISHED = ".unfinished"
 CONFIG_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -90,7 +92,7 @@ def write_model(
         raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
     is_sharded = _plan(rewrite, precision, compact, crew).is_sharded
     opened = resumed_folder(place, rewrite.model.path, identity(rewrite, precision)) if is_sharded else None
-    with opened or new_folder(place, rewrite.model.path) as temporary:
+    with opened or new_folder(place, rewrite.model.path) as temporary, hired(crew) as crew:
         dtype = write_folder(rewrite, temporary, precision, progress, compact, crew)
         written = open_model(temporary)
         back = None if rewrite.rotation is None else {name: turn.T for name, turn in rewrite.rotation.items()}
@@ -193,6 +195,8 @@ def write_folder(
         _save(outer(), places[-1])
         names.append(_names_in(places[-1]))
         weight_map = {name: place.name for place, own in zip(places, names) for name in own}
+        for path in folder.glob(f"*{UNFINISHED}"):
+            path.unlink(missing_ok=True)
         index = {"metadata": {"total_size": plan.total}, "weight_map": dict(sorted(weight_map.items()))}
         (folder / INDEX).write_text(json.dumps(index, indent=1))
     else:
@@ -219,10 +223,13 @@ def _write_layer(rewrite: Rewrite, layer: int, place: Path, targets: dict[str, s
 
 
 def _save(tensors: dict[str, Array], place: Path) -> None:
-    """A file appears whole or not at all."""
-    unfinished = place.with_suffix(".unfinished")
+    """A file appears whole or not at all, and once: tasks of a run that was stopped may still be at work."""
+    unfinished = place.with_suffix(f".{uuid4().hex}{UNFINISHED}")
     save_file(tensors, str(unfinished), metadata={"format": "pt"})
-    unfinished.replace(place)
+    if place.exists():
+        unfinished.unlink()
+    else:
+        unfinished.replace(place)
 
 
 def _names_in(place: Path) -> list[str]:

@@ -22,7 +22,7 @@ from attngeom.models.ancestry.spectra import compare_spectra
 from attngeom.models.ancestry.streams import StreamChange, changes_by_moments, find_change, match_tokens
 from attngeom.models.ancestry.tokens import Vocabulary, read_vocabulary, unused_tokens
 from attngeom.models.ancestry.unused import UnusedTest, unused_test
-from attngeom.models.crews import Crew, Progress, each_layer
+from attngeom.models.crews import Crew, Progress, each_layer, hired
 from attngeom.models.model import Model
 from attngeom.models.views import ModelView
 from attngeom.results import Result, Standing
@@ -164,7 +164,8 @@ def lineage(
         if progress is not None:
             progress(min(done, total), total)
 
-    answers = tuple(_compare(child, parent, unused, seed, len(parents), crew, step) for parent in parents)
+    with hired(crew) as crew:
+        answers = tuple(_compare(child, parent, unused, seed, len(parents), crew, step) for parent in parents)
     return _judged(_name(child), answers, reference(), seed)
 
 
@@ -195,9 +196,9 @@ def _compare(
         aligned = max(aligned, *others, key=lambda change: digits.ranking(change.similarity))
     change, matches = aligned.change, aligned.matches
     shared = shared_outside(child, parent)
-    for pair in (pair for pair in matches if pair.similarity >= LAYER_SHARED):
-        part = shared_layer(child, pair.layer, parent, pair.matches, change.change)
-        shared += [] if part is None else [part]
+    close = [pair for pair in matches if pair.similarity >= LAYER_SHARED]
+    items = [(child, pair.layer, parent, pair.matches, change.change) for pair in close]
+    shared += [part for part in each_layer(shared_layer, items, crew) if part is not None]
     kinds, untested = _kinds(parent, words, unused)
     test = unused_test(near, far, kinds, seed=seed, tries=tries, tokens=tokens) if kinds else None
     if kinds and test is None:
