@@ -171,3 +171,5 @@ FINE_UNKNOWNS = 4_000
 """Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
 TRIPLE_TENSORS = 14
 """Up to so many tensors, fields that move three of them are looked for by themselves."""
+ROW_BEGINNING = 8
+"""Entries of a row that are looked at before it is compared as a whole with others; rows that agree so far are rare."""

@@ -14,14 +14,13 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import DEGENERATE_SIZE
+from attngeom.limits.work import ROW_BEGINNING
 from attngeom.models.affine import Affine
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.misfits import PREFIXES
 from attngeom.models.recovery import Recovered
 
-ROW_BEGINNING = 8
-"""Entries of a row that are looked at before it is compared as a whole."""
 Hidden = dict[str, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""
 

@@ -23,6 +23,7 @@ from attngeom.models.folders import new_folder
 from attngeom.models.layer import LayerWeights
 from attngeom.models.model import Model, open_model
 from attngeom.models.output_check import check_outputs
+from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import DTYPES
 from attngeom.models.residual import has_free_stream
 from attngeom.models.rewriting import Rewrite, align
@@ -192,6 +193,7 @@ def write_merge(
     result is opened again, every tensor must be finite, and its outputs are computed where it is small enough.
     """
     chosen, target = check_plan(models, weights, method, base), models[0] if base is None else base
+    refuse_quantised([model.dtype for model in (*models, target)], "a merge")
     with new_folder(Path(out), target.path) as temporary:
         near, told = [], []
         for number, model in enumerate(models):

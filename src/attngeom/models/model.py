@@ -17,6 +17,7 @@ from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
+from attngeom.models.quantised import restored
 from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, safe_path, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.unread import Unread, is_copy, is_used, kind_of
@@ -311,7 +312,8 @@ def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
         tensors = open_folder(path) if path.is_dir() else open_file(path)
-        return assemble(tensors, read_config(folder) if config is None else config, folder)
+        settings = read_config(folder) if config is None else config
+        return assemble(restored(tensors, settings), settings, folder)
     if isinstance(source, Mapping):
         if config is None:
             raise InputError("a state dict without config given; pass the config of the model as well")

@@ -33,6 +33,11 @@ LARGEST = float(np.finfo(np.float32).max)
 """No weight of a model is beyond it."""
 
 DTYPES: Mapping[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
+CODES: Mapping[str, Any] = {
+    **DTYPES, "F8_E4M3": ml_dtypes.float8_e4m3fn, "F8_E5M2": ml_dtypes.float8_e5m2,
+    "I8": np.int8, "U8": np.uint8, "I32": np.int32, "I64": np.int64,
+}  # fmt: skip
+"""Types whose bytes are read as they lie; beyond the first four they mean something with scales beside them only."""
 EXPONENTS = {np.dtype(ml_dtypes.bfloat16): 0x7F80, np.dtype(np.float16): 0x7C00}
 """The bits of the exponent, all ones for what is not finite."""
 BLOCK_TYPES: Mapping[str, float] = {"Q8_0": 0.013, "Q5_1": 0.091, "Q5_0": 0.102, "Q4_1": 0.187, "Q4_0": 0.206}
@@ -40,7 +45,11 @@ BLOCK_TYPES: Mapping[str, float] = {"Q8_0": 0.013, "Q5_1": 0.091, "Q5_0": 0.102,
 
 Measured on normal weights; a test measures it again.
 """
-ROUNDOFF: Mapping[str, float] = {"F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8, **BLOCK_TYPES}
+SCALED_TYPES: Mapping[str, float] = {"F8_E4M3": 2.0**-4, "F8_E5M2": 2.0**-3, "INT8": 0.022, "INT4": 0.4}
+"""Types of quantised safetensors (`attngeom.models.quantised`): floats of eight bits, integers with one scale a row."""
+ROUNDOFF: Mapping[str, float] = {
+    "F64": 2.0**-53, "F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8, **BLOCK_TYPES, **SCALED_TYPES,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -251,10 +260,10 @@ def _open_shards(folder: Path, shards: Mapping[str, Set[str] | None], known: Dat
         header, path = headers[name], paths[headers[name].home]
         if _date(path) != dates[header.home]:
             raise FormatError(f"{path} has changed since it was opened; open it again")
-        if header.dtype not in DTYPES:
+        if header.dtype not in CODES:
             with safe_open(str(path), framework="numpy") as stream:
                 return np.asarray(stream.get_tensor(name))
-        flat = np.fromfile(path, DTYPES[header.dtype], math.prod(header.shape), offset=places[name])
+        flat = np.fromfile(path, CODES[header.dtype], math.prod(header.shape), offset=places[name])
         return flat.reshape(header.shape)
 
     def beginning(name: str, entries: int) -> Array | None:

@@ -20,6 +20,7 @@ HARMLESS = frozenset(
     {
         "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id",
         "decoder_start_token_id", "sep_token_id", "cls_token_id", "mask_token_id", "torch_dtype", "dtype",
+        "quantization_config",
         "transformers_version", "use_cache", "initializer_range", "init_std", "initializer_factor", "attention_dropout",
         "hidden_dropout", "hidden_dropout_prob", "attention_probs_dropout_prob", "resid_pdrop", "embd_pdrop",
         "attn_pdrop", "dropout", "activation_dropout", "dropout_rate", "layerdrop", "encoder_layerdrop",

@@ -30,6 +30,7 @@ from attngeom.models.crews import Crew, each_layer, hired
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
+from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
 from attngeom.models.sampling import PARTS
@@ -90,6 +91,7 @@ def write_model(
         require_live()
     if precision not in ("keep", "float32", "auto"):
         raise InputError(f"dtype {precision[:40]!r} given; keep or float32 is required")
+    refuse_quantised([rewrite.model.dtype], "a rewritten copy")
     is_sharded = _plan(rewrite, precision, compact, crew).is_sharded
     opened = resumed_folder(place, rewrite.model.path, identity(rewrite, precision)) if is_sharded else None
     with opened or new_folder(place, rewrite.model.path) as temporary, hired(crew) as crew:

@@ -1,0 +1,268 @@
+"""Quantised safetensors as the numbers that they mean: codes times their scales, layout by layout.
+
+A layout is known by the tensors that stand beside the codes, and config.json must name its method. What is read is the
+function of the weights; that activations are rounded as well when such a model runs is no part of it. Each layout has a
+roundoff, that of a float type with the same mean error on normal weights (`attngeom.models.reading.ROUNDOFF`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import FormatError, InputError
+from attngeom.exact.arrays import Array
+from attngeom.models.reading import SCALED_TYPES, Header, Tensors
+
+METHODS = ("fp8", "compressed-tensors", "bitsandbytes", "mxfp4")
+"""Values of quant_method whose layouts are read."""
+FOREIGN = (".qweight", ".qzeros", ".weight_g_idx", ".weight_global_scale", ".codes", ".W_q")
+"""Ends of names in layouts that are not read."""
+FLOATS = ("F8_E4M3", "F8_E5M2")
+FOURS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
+"""The numbers of four bits: a sign, two bits of exponent, one of mantissa."""
+ADVICE = "save it dequantised (transformers: model.dequantize(), save_pretrained) and give that folder"
+
+
+@dataclass(frozen=True)
+class Quantised:
+    """The stored tensors of a checkpoint and what its configuration says of their layout."""
+
+    tensors: Tensors
+    settings: Mapping[str, Any]
+
+    def array(self, name: str, *types: str) -> Array:
+        """A stored tensor, of one of some types."""
+        header = self.tensors.headers[name]
+        if types and header.dtype not in types:
+            raise self.fault(name, f"has type {header.dtype[:20]}; {' or '.join(types)} is required")
+        return self.tensors.raw(name)
+
+    def scale(self, name: str) -> Array:
+        return self.array(name, "F32", "BF16", "F16", "F64").astype(np.float32)
+
+    def fault(self, name: str, words: str) -> FormatError:
+        return FormatError(f"{self.tensors.name}: tensor {name[:80]} {words}")
+
+
+@dataclass(frozen=True)
+class CodeLayout:
+    """Codes with their companions: ``codes`` and ``beside`` are ends of names behind a common stem.
+
+    ``target`` is the end of the name of the restored tensor; ``roundoff`` the type that states its rounding, empty for
+    the type of the codes. ``shape`` and ``values`` take the source and the stem.
+    """
+
+    codes: str
+    types: tuple[str, ...]
+    beside: str
+    target: str
+    roundoff: str
+    shape: Callable[[Quantised, str], tuple[int, ...]]
+    values: Callable[[Quantised, str], Array]
+    more: tuple[str, ...] = ()
+    """Ends of names of further companions, which hold no weights."""
+
+
+def _same_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    return source.tensors.headers[stem + ".weight"].shape
+
+
+def _spread(source: Quantised, name: str, scale: Array, shape: tuple[int, ...]) -> Array:
+    """One scale for all, for each row, or for each group of columns, as a factor of every entry."""
+    if scale.size == 1:
+        return np.broadcast_to(scale.reshape(()), shape)
+    rows, columns = shape
+    if scale.ndim == 1:
+        scale = scale[:, None]
+    if scale.ndim != 2 or scale.shape[0] != rows or columns % scale.shape[1]:
+        raise source.fault(name, f"has shape {list(scale.shape)} for weights of shape {list(shape)}; one scale for all,"
+                           " for each row or each group of a row is required")  # fmt: skip
+    return np.repeat(scale, columns // scale.shape[1], axis=1)
+
+
+def _scaled(source: Quantised, stem: str) -> Array:
+    codes = source.array(stem + ".weight").astype(np.float32)
+    if stem + ".weight_zero_point" in source.tensors:
+        zero = source.array(stem + ".weight_zero_point").astype(np.float32)
+        codes = codes - _spread(source, stem + ".weight_zero_point", zero, codes.shape)
+    name = stem + ".weight_scale"
+    return np.asarray(codes * _spread(source, name, source.scale(name), codes.shape))
+
+
+def _blocks(source: Quantised, stem: str) -> Array:
+    """A scale for each block of rows and columns, the last ones cut."""
+    codes, scale = source.array(stem + ".weight").astype(np.float32), source.scale(stem + ".weight_scale_inv")
+    size = source.settings.get("weight_block_size") or [128, 128]
+    if not isinstance(size, list) or len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size):
+        raise source.fault(stem, f"has blocks of size {str(size)[:40]}; two positive integers are required")
+    if codes.ndim != 2 or scale.shape != tuple(-(-n // block) for n, block in zip(codes.shape, size)):
+        raise source.fault(
+            stem + ".weight_scale_inv", f"has shape {list(scale.shape)}; one scale for each block is required"
+        )
+    spread = np.repeat(np.repeat(scale, size[0], axis=0), size[1], axis=1)
+    return np.asarray(codes * spread[: codes.shape[0], : codes.shape[1]])
+
+
+def _packed_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    shape = source.array(stem + ".weight_shape", "I64", "I32").tolist()
+    if len(shape) != 2 or not all(0 < n < 2**31 for n in shape):
+        raise source.fault(stem + ".weight_shape", f"is {str(shape)[:40]}; two positive sizes are required")
+    return int(shape[0]), int(shape[1])
+
+
+def _packed(source: Quantised, stem: str) -> Array:
+    """Codes of a few bits, lowest bits first, in words of 32 bits along the rows; zero lies in the middle."""
+    if stem + ".weight_zero_point" in source.tensors:
+        raise InputError(f"{source.tensors.name}: {stem[:80]} has packed zero points, which are not read; {ADVICE}")
+    rows, columns = _packed_shape(source, stem)
+    words = source.array(stem + ".weight_packed", "I32").view(np.uint32)
+    bits = 32 * words.shape[-1] // columns if words.ndim == 2 else 0
+    bits = bits if bits in (4, 8) else next((n for n in (4, 8) if words.shape[-1] == -(-columns * n // 32)), 0)
+    if words.shape != (rows, -(-columns * bits // 32)) or not bits:
+        raise source.fault(stem + ".weight_packed", f"has shape {list(words.shape)} for weights of {rows} × {columns}")
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    codes = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
+    signed = codes.reshape(rows, -1)[:, :columns].astype(np.float32) - np.float32(2 ** (bits - 1))
+    name = stem + ".weight_scale"
+    return np.asarray(signed * _spread(source, name, source.scale(name), (rows, columns)))
+
+
+def _rows_of_bytes(source: Quantised, stem: str) -> Array:
+    """bitsandbytes, eight bits: each row is its largest entry times codes over 127."""
+    codes, largest = source.array(stem + ".weight", "I8").astype(np.float32), source.scale(stem + ".SCB")
+    if largest.shape != codes.shape[:1]:
+        raise source.fault(stem + ".SCB", f"has shape {list(largest.shape)}; one number for each row is required")
+    return np.asarray(codes * (largest[:, None] / np.float32(127)))
+
+
+def _state(source: Quantised, stem: str) -> dict[str, Any]:
+    """bitsandbytes, four bits: a text of JSON stored as bytes."""
+    name = next((stem + end for end in QUARTERS if stem + end in source.tensors), "")
+    if not name:
+        raise source.fault(stem + ".weight", "has no quant_state beside it; bitsandbytes of nf4 or fp4 is read")
+    try:
+        state = json.loads(source.array(name, "U8").tobytes())
+    except ValueError:
+        state = None
+    good = isinstance(state, dict) and isinstance(state.get("shape"), list) and isinstance(state.get("blocksize"), int)
+    if not good or not all(isinstance(n, int) and n > 0 for n in (*state["shape"], state["blocksize"])):
+        raise source.fault(name, "does not state shape and blocksize")
+    return dict(state)
+
+
+QUARTERS = (".weight.quant_state.bitsandbytes__nf4", ".weight.quant_state.bitsandbytes__fp4")
+
+
+def _state_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    return tuple(_state(source, stem)["shape"])
+
+
+def _quarters(source: Quantised, stem: str) -> Array:
+    """bitsandbytes, four bits: entries of a table of 16 numbers, high bits first, times one scale a block."""
+    state = _state(source, stem)
+    shape, table = tuple(state["shape"]), source.scale(stem + ".weight.quant_map")
+    codes = source.array(stem + ".weight", "U8").ravel()
+    scales = source.array(stem + ".weight.absmax").ravel()
+    if scales.dtype == np.uint8:
+        outer = source.scale(stem + ".weight.nested_absmax")
+        levels = source.scale(stem + ".weight.nested_quant_map")
+        size = int(state.get("nested_blocksize") or 256)
+        if levels.shape != (256,) or outer.size != -(-scales.size // size):
+            raise source.fault(stem + ".weight.nested_absmax", "does not fit the scales that it scales")
+        offset = np.float32(state.get("nested_offset", 0.0))
+        scales = levels[scales] * np.repeat(outer, size)[: scales.size] + offset
+    count, block = prod(shape), state["blocksize"]
+    if table.shape != (16,) or codes.size != -(-count // 2) or scales.size != -(-count // block):
+        raise source.fault(stem + ".weight", f"has {codes.size} bytes and {scales.size} scales for shape {list(shape)}")
+    entries = table[np.stack([codes >> 4, codes & 15], axis=-1)].ravel()[:count]
+    return np.asarray((entries * np.repeat(scales.astype(np.float32), block)[:count]).reshape(shape))
+
+
+def _micro_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    *batch, rows, groups, half = source.tensors.headers[stem + "_blocks"].shape
+    return (*batch, groups * half * 2, rows)
+
+
+def _micro(source: Quantised, stem: str) -> Array:
+    """mxfp4: numbers of four bits, the first in the low bits, times a power of two for 32 of them; then transposed."""
+    codes, powers = source.array(stem + "_blocks", "U8"), source.array(stem + "_scales", "U8")
+    if codes.ndim < 3 or powers.shape != codes.shape[:-1]:
+        raise source.fault(stem + "_scales", f"has shape {list(powers.shape)}; one power for each block is required")
+    entries = FOURS[np.stack([codes & 15, codes >> 4], axis=-1)].reshape(*codes.shape[:-1], -1)
+    entries = np.ldexp(entries, powers[..., None].astype(np.int32) - 127)
+    return np.ascontiguousarray(np.swapaxes(entries.reshape(*codes.shape[:-2], -1), -1, -2))
+
+
+INPUTS = (".input_scale", ".input_zero_point", ".output_scale", ".k_scale", ".v_scale", ".q_scale")
+NESTED = tuple(f".weight.{end}" for end in ("absmax", "quant_map", "nested_absmax", "nested_quant_map"))
+SHIFTED = (".weight_zero_point", *INPUTS)
+PACKED = (".weight_shape", *SHIFTED)
+LAYOUTS = (
+    CodeLayout(".weight", FLOATS, ".weight_scale_inv", ".weight", "", _same_shape, _blocks, INPUTS),
+    CodeLayout(".weight", FLOATS, ".weight_scale", ".weight", "", _same_shape, _scaled, SHIFTED),
+    CodeLayout(".weight", ("I8",), ".weight_scale", ".weight", "INT8", _same_shape, _scaled, SHIFTED),
+    CodeLayout(".weight_packed", ("I32",), ".weight_scale", ".weight", "INT4", _packed_shape, _packed, PACKED),
+    CodeLayout(".weight", ("I8",), ".SCB", ".weight", "INT8", _same_shape, _rows_of_bytes, (".weight_format",)),
+    CodeLayout(".weight", ("U8",), ".weight.absmax", ".weight", "INT4", _state_shape, _quarters, (*NESTED, *QUARTERS)),
+    CodeLayout("_blocks", ("U8",), "_scales", "", "INT4", _micro_shape, _micro),
+)
+
+
+def restored(tensors: Tensors, config: Mapping[str, Any]) -> Tensors:
+    """The tensors as the numbers that they mean; those of a checkpoint that is not quantised are returned as they are.
+
+    A method or a layout that is not known is refused by its name.
+    """
+    settings = config.get("quantization_config")
+    foreign = next((name for name in tensors if name.endswith(FOREIGN)), None)
+    if settings is None and foreign is None:
+        return _without_codes(tensors, tensors.headers)
+    method = settings.get("quant_method") if isinstance(settings, Mapping) else None
+    if not isinstance(settings, Mapping) or method not in METHODS or foreign is not None:
+        given = f"config.json names quant_method {str(method)[:40]!r}" if foreign is None else f"tensor {foreign[:80]}"
+        raise InputError(f"{tensors.name}: {given}; the layouts of {', '.join(METHODS)} are read; {ADVICE}")
+    source, headers = Quantised(tensors, settings), dict(tensors.headers)
+    recipes: dict[str, tuple[CodeLayout, str]] = {}
+    for name, header in tensors.headers.items():
+        for layout in LAYOUTS:
+            stem = name.removesuffix(layout.codes)
+            if stem != name and header.dtype in layout.types and stem + layout.beside in tensors:
+                for end in (layout.codes, layout.beside, *layout.more):
+                    headers.pop(stem + end, None)
+                recipes[stem + layout.target] = layout, stem
+                headers[stem + layout.target] = Header(
+                    layout.shape(source, stem), layout.roundoff or header.dtype, header.home
+                )
+                break
+
+    def fetch(name: str) -> Array:
+        if name not in recipes:
+            return tensors.raw(name)
+        layout, stem = recipes[name]
+        return layout.values(source, stem)
+
+    _without_codes(tensors, {name: header for name, header in headers.items() if name not in recipes})
+    return Tensors(headers, fetch, tensors.name, (restored, (tensors, dict(config))))
+
+
+def _without_codes(tensors: Tensors, headers: Mapping[str, Header]) -> Tensors:
+    """The tensors, if none has a type that means nothing without scales."""
+    bare = next((name for name, header in headers.items() if header.dtype in SCALED_TYPES), None)
+    if bare is not None:
+        words = f"tensor {bare[:80]} has type {headers[bare].dtype} and no scales that are known beside it"
+        raise InputError(f"{tensors.name}: {words}; {ADVICE}")
+    return tensors
+
+
+def refuse_quantised(types: Iterable[str], what: str) -> None:
+    """Writers round anew, and a configuration would still name the old layout."""
+    if any(name in SCALED_TYPES for name in types):
+        raise InputError(
+            f"{what} of quantised weights given; weights in floats of 16 bits or more are required: {ADVICE}"
+        )
