@@ -17,7 +17,13 @@ from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights, random_weights
 from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
-from tests.certification.test_layers import changed, network, sum_of_two, with_the_forms_of_a_network
+from tests.certification.test_layers import (
+    changed,
+    network,
+    sum_of_two,
+    two_layers,
+    with_the_forms_of_a_network,
+)
 from tests.learning.test_more_theorems import deep, layer
 from tests.programs.modules import MODULES
 from tests.rank.test_truth import POST_NORM, post_norm
@@ -41,7 +47,8 @@ def deep_maps() -> list[Record]:
                 if len(record["claim"]["coefficients"]["terms"]) <= 200:
                     found.append(record)
     for seed in range(6):
-        for outputs in (sum_of_two(seed), *(with_the_forms_of_a_network(x, seed) for x in ("trace", "determinant"))):
+        others = (with_the_forms_of_a_network(x, seed) for x in ("trace", "determinant"))
+        for outputs in (two_layers(seed).outputs, sum_of_two(seed), *others):
             answer = certify(PolynomialMap(2, 2, 2, 9, tuple(map(tuple, outputs))), layers=2)
             found += [] if answer.certificate is None else [answer.certificate.to_json()]
     relations = {name for x in found for name in x["witness"]}
