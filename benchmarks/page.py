@@ -257,6 +257,17 @@ def markdown(runs: list[Run], pictures: dict[tuple[str, str], str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def merge(page: str, fresh: str) -> str:
+    """The page with the sections of some scripts in the place of their former ones; all others stay, and the heading.
+
+    >>> merge("# Benchmarks\\n\\n## a\\n\\n1\\n\\n## c\\n\\n3\\n", "# Benchmarks\\n\\n## b\\n\\n2\\n").split("\\n\\n")
+    ['# Benchmarks', '## a', '1', '## b', '2', '## c', '3\\n']
+    """
+    (heading, *sections), (_, *others) = page.split("\n## "), fresh.split("\n## ")
+    kept = {section.partition("\n")[0]: section.strip() for section in (*sections, *others)}
+    return "\n\n## ".join([heading.strip(), *(kept[name] for name in sorted(kept))]) + "\n"
+
+
 def web_page(runs: list[Run]) -> str:
     """The page as one HTML file, plots included."""
     parts = ["<!doctype html><meta charset='utf-8'><title>attngeom: benchmarks</title><style>"]
@@ -287,8 +298,11 @@ def web_page(runs: list[Run]) -> str:
 def write_plots(runs: list[Run], folder: Path, prefix: str) -> dict[tuple[str, str], str]:
     """The plots as files, and their names as the Markdown page refers to them."""
     folder.mkdir(parents=True, exist_ok=True)
+    known, fresh = {path.stem for path in scripts()}, {run.name for run in runs}
     for old in folder.glob("*.png"):
-        old.unlink()
+        name = old.stem.rpartition("-")[0]
+        if name in fresh or name not in known:
+            old.unlink()
     names = {}
     for run in runs:
         for place, table in enumerate(tables(run.records)):
@@ -326,7 +340,10 @@ def main() -> int:
     if options.docs:
         name = f"{options.docs.stem}-plots"
         pictures = write_plots(runs, options.docs.parent / name, f"{name}/")
-        options.docs.write_text(markdown(runs, pictures), encoding="utf-8")
+        page = markdown(runs, pictures)
+        if options.only and options.docs.exists():
+            page = merge(options.docs.read_text(encoding="utf-8"), page)
+        options.docs.write_text(page, encoding="utf-8")
     return int(any(run.code for run in runs))
 
 

@@ -3,17 +3,21 @@
 A ``console`` block holds commands behind ``$ `` and their output; ``# exit 1`` behind a command says its exit code. A
 line ``…`` stands for lines that are left out, and `` …`` at the end of a line for the rest of it. A ``python`` block is
 run with those before it; ``# → value`` behind an expression says what it is. A ``json`` or ``toml`` block with a file
-name behind the language is that file. The word ``slow`` keeps a block for ``make docs-check``.
+name behind the language is that file. The word ``slow`` keeps a block for ``make docs-check``; ``torch`` and ``jax``
+say that a block needs them, and without them it is left out.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CUT = "…"
+OPTIONAL = ("torch", "jax")
+"""What blocks may need and not every environment has."""
 FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
 EXIT = re.compile(r"\s+# exit (\d+)$")
 # What differs between two runs: times, versions, and the size of rounding errors.
@@ -48,6 +52,11 @@ class Block:
     @property
     def is_slow(self) -> bool:
         return "slow" in self.words
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether everything is installed that the block says it needs."""
+        return all(importlib.util.find_spec(name) is not None for name in OPTIONAL if name in self.words)
 
     @property
     def file(self) -> str | None:

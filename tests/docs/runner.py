@@ -135,7 +135,7 @@ def check_page(text: str, slow: bool = False, pictures: Path | None = None) -> l
         return wrong
     with page_folder(text):
         for block in runnable:
-            if block.is_slow and not slow:
+            if (block.is_slow and not slow) or not block.is_possible:
                 continue
             try:
                 if block.file is not None:
@@ -167,6 +167,8 @@ def with_outputs(text: str) -> str:
     lines = text.splitlines()
     with page_folder(text):
         for block in find_blocks(text):
+            if not block.is_possible:
+                continue
             if block.file is not None:
                 Path(block.file).write_text(block.text, encoding="utf-8")
             if block.language == "python" and not block.is_slow:

@@ -4,6 +4,8 @@ import pytest
 
 import attngeom
 from attngeom.errors import InputError, SizeError
+from tests.docs.blocks import ROOT
+from tests.docs.runner import check_page
 from tests.effort import thorough
 
 torch = pytest.importorskip("torch", reason="the PyTorch door is tested where PyTorch is installed: make doors-test")
@@ -401,6 +403,11 @@ def test_numbers_from_constants_are_no_branches_on_data():
     answer = attngeom.analyze(Planned(), (1, 3))
     # Outputs 0 and 1 see up, and gate at places 0 and 1 + 2: 3 + 0 + 3 functionals of 3 inputs, in 3 outputs.
     assert (answer.parameters, answer.dimension, answer.standing) == (27, 9, "proven")
+
+
+def test_the_tutorial_shows_what_runs():
+    wrong = check_page((ROOT / "docs" / "tutorials" / "pytorch.md").read_text(encoding="utf-8"))
+    assert not wrong, "\n\n".join(wrong)
 
 
 def test_the_module_stays_as_it_was():

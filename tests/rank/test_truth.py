@@ -17,8 +17,8 @@ from attngeom.rank.analysis import analyze, derivations_at
 from attngeom.rank.certificate import certify_network
 from attngeom.rank.folds import find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
+from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import bound_rank, find_point
-from attngeom.rank.names import describe_law, symmetric_fields
 from attngeom.rank.search import find_symmetries, shorten
 from attngeom.rank.slices import fix_weights, gains_and_biases
 from attngeom.verification import Certificate, verify

@@ -81,6 +81,8 @@ TEXT_COLUMNS = 24
 """Columns that text needs beside labels; with less it goes below them."""
 
 # rank
+LAW_TERMS = 8
+"""Squares and products of lines of tensors in one conserved quantity; forms of more terms are named, not written."""
 PROGRAM_DIGITS = 16
 """Of the digest of a program, which tell it from others in a table."""
 LAW_EXAMPLES = 6

@@ -21,8 +21,9 @@ from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
+from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
-from attngeom.rank.names import FiberPart, describe_law, split_fiber, symmetric_fields
+from attngeom.rank.names import FiberPart, split_fiber
 from attngeom.rank.search import Field, choose_independent, find_symmetries
 from attngeom.rank.slices import Slice, find_slice
 from attngeom.rank.suggestions import find_suggested

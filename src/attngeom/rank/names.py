@@ -1,4 +1,4 @@
-"""Names for symmetries that were found: which algebra acts on which axes of which weights, and what it conserves."""
+"""Names for symmetries that were found: which algebra acts on which axes of which weights."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.exact.residues import BalancedResidues
-from attngeom.limits.work import EXACT_LAWS
 from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields
@@ -182,77 +181,3 @@ def _independent(program: Program, fields: Sequence[Field], seed: int) -> list[i
     weights = residues.to_integers(program.join(point.weights(), 1))[0]
     values: Array = residues.from_residues(evaluate_fields(fields, weights, point.prime))
     return [int(k) for k in Elimination(values.T.copy(), point.prime, keep_upper=False).run().columns]
-
-
-def symmetric_fields(fields: Sequence[Field]) -> list[Field]:
-    """A basis of the combinations ξ = Zθ + c with Z symmetric: gradient flow of every loss conserves θᵀZθ/2 + cᵀθ."""
-    if len(fields) > EXACT_LAWS:
-        fields = [field for field in fields if _is_symmetric(field)]
-    pairs: dict[tuple[int, int], int] = {}
-    entries: list[tuple[int, int, fmpq]] = []
-    for number, field in enumerate(fields):
-        for (moved, source), times in field.items():
-            if source is not None and source != moved:
-                key, sign = ((moved, source), 1) if moved < source else ((source, moved), -1)
-                entries.append((pairs.setdefault(key, len(pairs)), number, sign * times))
-    free = [field for field in fields if all(source in (None, moved) for moved, source in field)]
-    free.sort(key=lambda field: any(source is not None for _, source in field))
-    mixed = [number for number, field in enumerate(fields) if not all(s in (None, m) for m, s in field)]
-    if not mixed:
-        return free
-    column = {number: k for k, number in enumerate(mixed)}
-    matrix = fmpq_mat(len(pairs), len(mixed))
-    for row, number, times in entries:
-        matrix[row, column[number]] += times
-    reduced, rank = matrix.rref()
-    pivots = [next(j for j in range(len(mixed)) if reduced[i, j]) for i in range(rank)]
-    result = list(free)
-    for j in range(len(mixed)):
-        if j in pivots:
-            continue
-        combination: Field = dict(fields[mixed[j]])
-        for i, pivot in enumerate(pivots):
-            if reduced[i, j]:
-                for term, times in fields[mixed[pivot]].items():
-                    combination[term] = combination.get(term, fmpq(0)) - reduced[i, j] * times
-        result.append({term: times for term, times in combination.items() if times})
-    return result
-
-
-def _is_symmetric(field: Field) -> bool:
-    return all(s is None or field.get((s, m)) == t for (m, s), t in field.items())
-
-
-def describe_law(program: Program, field: Field) -> str:
-    """The conserved quantity of a symmetric field, by the squares of lines of tensors where it is made of them.
-
-    >>> from attngeom.programs import trace
-    >>> program = trace(lambda w, x: w["a"] * (w["b"] * x), (), weights={"a": (), "b": ()})
-    >>> describe_law(program, {(0, 0): fmpq(1), (1, 1): fmpq(-1)})
-    '|a|² − |b|²'
-    """
-    owners, parts = _owners(program), list[str]()
-    by_tensor: dict[str, list[tuple[int, int | None, fmpq]]] = defaultdict(list)
-    for (moved, source), times in field.items():
-        by_tensor[owners[moved]].append((moved, source, times))
-    for name, terms in by_tensor.items():
-        axis, places, kind = _tensor_action(program, name, terms, owners)
-        sign = "−" if terms[0][2] < 0 else "+"
-        size = abs(terms[0][2])
-        factor = "" if size == 1 else f"{size}·"
-        shape = program.parameters[name]
-        if kind == "shift":
-            parts.append(f"{sign} {factor}sum of {len(terms)} of {name}" if len(terms) > 1 else f"{sign} {name}")
-        elif kind == "diagonal":
-            if axis is None or not shape:
-                where = name
-            else:
-                index = [":"] * len(shape)
-                index[axis] = str(min(places)) if len(places) == 1 else "…"
-                where = f"{name}[{', '.join(index)}]"
-            parts.append(f"{sign} {factor}|{where}|²")
-        else:
-            lines = " and ".join(map(str, sorted(places)[:2]))
-            parts.append(f"{sign} {factor}⟨lines {lines} of {name}⟩")
-    text = " ".join(parts)
-    return text[2:] if text.startswith("+ ") else text

@@ -333,7 +333,8 @@ def shorten(fields: list[Field]) -> list[Field]:
                     fields[number], improved = better, True
         if not improved:
             break
-    return [_primitive(field) for field in fields]
+    # One field may have been written in two ways, such as a scale of all of a matrix on each of its axes.
+    return list({tuple(field.items()): field for field in map(_primitive, fields)}.values())
 
 
 def _shorter(field: Field, other: Field) -> Field | None:
