@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -72,6 +73,9 @@ def dask_executor(
         from distributed import Client, Security
     except ImportError:
         raise InputError("--scheduler given; Dask is not installed; run pip install 'attngeom[cluster]'") from None
+    # A cluster that goes away is told in one line, by whoever waits for it; Dask would add lines of its own.
+    for part in ("distributed.client", "distributed.core", "distributed.comm"):
+        logging.getLogger(part).setLevel(logging.CRITICAL)
     security = None
     if transport is not None:
         names = {"tls_ca_file": transport.ca_file, "tls_client_cert": transport.cert, "tls_client_key": transport.key}
@@ -88,8 +92,14 @@ def dask_executor(
             raise InputError(
                 f"the scheduler at {address[:80]} has no workers; start some with `dask worker {address[:80]}`"
             ) from None
+        except (OSError, RuntimeError) as error:
+            raise _gone(address, error) from None
         workers = _CheckedWorkers(client)
-        if refused := workers.look():
+        try:
+            refused = workers.look()
+        except (OSError, RuntimeError) as error:
+            raise _gone(address, error) from None
+        if refused:
             name, why = refused[0]
             raise InputError(f"worker {name[:40]} has {why}; install the same attngeom on every machine and restart it")
 
@@ -102,6 +112,11 @@ def dask_executor(
         yield client.get_executor(pure=False, resources={workers.permit: 1}), threads
     finally:
         client.close()
+
+
+def _gone(address: str, error: Exception) -> InputError:
+    words = " ".join(str(error).split())[-60:] or type(error).__name__
+    return InputError(f"the scheduler at {address[:60]} went away ({words}); start it and run again")
 
 
 class _CheckedWorkers:

@@ -82,7 +82,7 @@ def _finished(
         wait(futures, timeout=LAYERS_END_SECONDS)
         raise
     except lost as error:
-        words = " ".join(str(error).split())[:80]
+        words = " ".join(str(error).split())[:80] or type(error).__name__
         raise CrewLost(f"the workers or the scheduler went away ({words}); start them and run again") from None
     finally:
         for future in futures:
