@@ -15,6 +15,9 @@ from attngeom.models import Sampler, act, random_symmetry
 from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.layout import write_layer
 from attngeom.models.specification import TransformerBlock
+from attngeom.models.surroundings import surroundings
+from attngeom.models.symmetry import Factor, RowFactor, factors
+from attngeom.models.symmetry.latents import Latents
 from tests.effort import choose
 from tests.models.cases import FAMILIES, reference
 
@@ -63,10 +66,11 @@ def kinds() -> dict[TransformerBlock, tuple[str, int]]:
     return found
 
 
-def declared(family: str, number: int) -> int:
-    """The dimension of the orbit of a layer under the factors of its block, in the tensors of its file."""
+def declared(family: str, number: int, factor: Factor | None = None) -> int:
+    """The dimension of the orbit of a layer under the factors of its block, or one, in the tensors of its file."""
     model = reference(family)
     block, layer, (stack, index) = model.block(number), model.layer(number), model.place(number)
+    most = block_redundancy(block, model.spec.width).total if factor is None else count(factor, model.spec.width)
 
     def vector(own) -> np.ndarray:
         tensors = write_layer(block, model.places.blocks[stack.name], index, own)
@@ -74,13 +78,19 @@ def declared(family: str, number: int) -> int:
 
     sampler, start = NearOne(0), vector(layer)
     rows = []
-    for _ in range(block_redundancy(block, model.spec.width).total + 8):
-        moved = act(block, layer, random_symmetry(block, layer, sampler))
+    for _ in range(most + 8):
+        parts = random_symmetry(block, layer, sampler) if factor is None else [*factor.random(layer, sampler)]
+        moved = act(block, layer, parts)
         rows.append((vector(moved) - start) / STEP)
     values = np.linalg.svd(np.array(rows), compute_uv=False)
     rank = int((values > GAP * values[0]).sum())
     assert values[min(rank, len(values) - 1)] < 0.1 * GAP * values[0] and values[rank - 1] > 10 * GAP * values[0]
     return rank
+
+
+def count(factor: Factor, width: int) -> int:
+    """The dimension of the orbits that a factor states."""
+    return sum(part.count for part in factor.orbits(surroundings(factor.block, width)))
 
 
 CASES = sorted(kinds().values())
@@ -90,6 +100,16 @@ CASES = sorted(kinds().values())
 def test_the_factors_of_a_block_are_all_that_is_redundant(family: str, layer: int) -> None:
     model = reference(family)
     assert declared(family, layer) == block_redundancy(model.block(layer), model.spec.width).total
+
+
+@pytest.mark.parametrize(("family", "layer"), CASES[1 :: choose(4, 1)])
+def test_each_factor_of_rows_has_the_orbits_that_it_states(family: str, layer: int) -> None:
+    """Of values with outputs, of queries with keys, of rotated pairs, of latents: one by one, by their moves."""
+    model = reference(family)
+    own = [factor for factor in factors(model.block(layer)) if isinstance(factor, RowFactor | Latents)]
+    for factor in own:
+        stated = count(factor, model.spec.width)
+        assert not stated or declared(family, layer, factor) == stated
 
 
 GROUPS = [GeneralLinear(3), Orthogonal(3), ComplexScales(3), RealScales(3)]
@@ -117,8 +137,33 @@ def test_groups(group: Group) -> None:
     assert len(basis) == group.dimension == np.linalg.matrix_rank(flat)
     for direction in basis:
         change = group.invariants(group.act(direction, carried[0]), dual[0])
-        change = change + group.invariants(carried[0], group.act(group.dual_tangent(direction), dual[0]))
+        change = change + group.invariants(carried[0], group.act(-group.adjoint(direction), dual[0]))
         np.testing.assert_allclose(change, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("group", [type(group)(n) for group in GROUPS for n in range(5)], ids=repr)
+def test_fibers_of_products(group: Group) -> None:
+    """Entries minus the rank of (T, S) ↦ S*T; of O(n), which keeps more than products, the rank of its tangents."""
+    rng, field = np.random.default_rng(4), (1, 1j) if isinstance(group, ComplexScales) else (1,)
+
+    def real(values: np.ndarray) -> np.ndarray:
+        return np.concatenate([values.real.ravel(), values.imag.ravel()])
+
+    for carried, dual in [(m, k) for m in range(5) for k in range(5)]:
+        rows = [sum(unit * rng.normal(size=(group.size, columns)) for unit in field) for columns in (carried, dual)]
+        if isinstance(group, Orthogonal):
+            moved = [np.concatenate([real(E @ own) for own in rows]) for E in group.tangents()]
+            fiber = np.linalg.matrix_rank(np.array(moved)) if moved and moved[0].size else 0
+        else:
+            changes = []
+            for side, place in [(s, p) for s in range(2) for p in np.ndindex(rows[s].shape)]:
+                for unit in field:
+                    step = [np.zeros(own.shape, complex) for own in rows]
+                    step[side][place] = unit
+                    change = group.invariants(step[0], rows[1]) + group.invariants(rows[0], step[1])
+                    changes.append(real(change))
+            fiber = len(changes) - (np.linalg.matrix_rank(np.array(changes)) if changes and changes[0].size else 0)
+        assert group.fiber(carried, dual) == fiber
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: type(group).__name__)

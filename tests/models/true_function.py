@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from attngeom.models.counts.sublayers import sublayers
-from attngeom.models.programs import block_shapes, sublayer_name
+from attngeom.models.programs import block_shapes
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, TransformerBlock
+from attngeom.models.surroundings import sublayers
 
 STEP = 1e-30
 MAX_ROWS = 6000
@@ -164,7 +164,7 @@ class TrueFunction:
         """The stream after the block; ``other`` is what cross-attention reads."""
         total = x
         for sublayer in sublayers(block):
-            name, norms, part = sublayer_name(sublayer), sublayer.norms, sublayer.map
+            name, norms, part = sublayer.place, sublayer.norms, sublayer.map
             current = x if block.parallel else total
             if block.shared_norm and name == "mlp":
                 u = self.normalise("attention.input", block.attention_norms.input, current)

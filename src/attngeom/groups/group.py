@@ -31,6 +31,17 @@ class Group(ABC):
         """The dimension of one copy."""
 
     @abstractmethod
+    def symbol(self, copies: int) -> str:
+        """The name of the group, to a power."""
+
+    @abstractmethod
+    def fiber(self, carried: int, dual: int) -> int:
+        """The dimension of generic fibers of (T, S) ↦ S*T for T with ``carried`` and S with ``dual`` columns.
+
+        That is the dimension of one copy where T and S have rank n; below, what of them the products do not show.
+        """
+
+    @abstractmethod
     def random(self, sampler: Sampler, copies: int) -> Array:
         """One random element for each copy."""
 
@@ -57,10 +68,6 @@ class Group(ABC):
     def dual(self, element: Array) -> Array:
         """g⁻*, what multiplies dual rows."""
         return self.adjoint(self.inverse(element))
-
-    def dual_tangent(self, direction: Array) -> Array:
-        """−E*, the derivative of the dual element."""
-        return -self.adjoint(direction)
 
     @abstractmethod
     def moment(self, carried: Array, dual: Array) -> Array:
@@ -113,13 +120,21 @@ class GeneralLinear(Matrices):
     """GL(n).
 
     >>> group = GeneralLinear(2)
-    >>> group.dimension, len(group.tangents())
-    (4, 4)
+    >>> group.dimension, len(group.tangents()), group.fiber(5, 3), group.fiber(1, 1)
+    (4, 4, 4, 3)
     """
 
     @property
     def dimension(self) -> int:
         return self.size**2
+
+    def symbol(self, copies: int) -> str:
+        return f"GL({self.size})^{copies}"
+
+    def fiber(self, carried: int, dual: int) -> int:
+        """n(m + k) − α(m + k − α), α = min(n, m, k): the products are the matrices of rank α."""
+        rank = min(self.size, carried, dual)
+        return self.size * (carried + dual) - rank * (carried + dual - rank)
 
     def random(self, sampler: Sampler, copies: int) -> Array:
         return sampler.invertible(copies, self.size)
@@ -178,6 +193,13 @@ class Orthogonal(Matrices):
     def dimension(self) -> int:
         return self.size * (self.size - 1) // 2
 
+    def symbol(self, copies: int) -> str:
+        return f"O({self.size})^{copies}"
+
+    def fiber(self, carried: int, dual: int) -> int:
+        """The dimension of the orbit of (T, S): what fixes the span of their columns moves nothing."""
+        return self.dimension - Orthogonal(max(0, self.size - carried - dual)).dimension
+
     def random(self, sampler: Sampler, copies: int) -> Array:
         return sampler.orthogonal(copies, self.size)
 
@@ -228,6 +250,10 @@ def _triangle_columns(matrix: Array) -> Array:
 
 class Diagonal(Group):
     """Groups that multiply every row by a number of its own; elements are (copies, n) arrays."""
+
+    def fiber(self, carried: int, dual: int) -> int:
+        """Row by row a fiber of GL(1), over the numbers of the group."""
+        return self.dimension * GeneralLinear(1).fiber(carried, dual)
 
     def act(self, element: Array, rows: Array) -> Array:
         return np.asarray(element[..., None] * rows)
@@ -283,6 +309,9 @@ class ComplexScales(Diagonal):
     def dimension(self) -> int:
         return 2 * self.size
 
+    def symbol(self, copies: int) -> str:
+        return f"(C*)^{self.size * copies}"
+
     def random(self, sampler: Sampler, copies: int) -> Array:
         return np.asarray(1 / (sampler.scales(copies, self.size) * sampler.phases(copies, self.size)).conj())
 
@@ -296,6 +325,9 @@ class RealScales(Diagonal):
     @property
     def dimension(self) -> int:
         return self.size
+
+    def symbol(self, copies: int) -> str:
+        return f"(R*)^{self.size * copies}"
 
     def random(self, sampler: Sampler, copies: int) -> Array:
         return np.asarray(sampler.scales(copies, self.size) * sampler.signs(copies, self.size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -216,6 +217,13 @@ class GroupedAttention(Checked):
     def unrotated(self) -> int:
         """a₀ = head_dim − r."""
         return self.head_dim - self.rotated
+
+    @property
+    def rotations(self) -> tuple[int, Counter[float]]:
+        """The number of coordinates that no position rotates, and how many pairs share each other frequency."""
+        counts = Counter(() if self.rotary is None else self.rotary.frequencies)
+        still = 2 * counts.pop(0.0, 0)
+        return self.unrotated + still, counts
 
     def parameters(self, width: int, source: int) -> int:
         """Number of weights; ``source`` is the width of the stream that keys and values read."""

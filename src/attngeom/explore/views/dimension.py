@@ -10,9 +10,9 @@ from attngeom.explore.pages import math
 from attngeom.explore.view import Download, Facts, Progress, json_file
 from attngeom.limits.sizes import PAGE_LAYERS, PAGE_WIDTH
 from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY, PAGE_DIMENSION, PAGE_DIMENSION_PARAMETERS
-from attngeom.models.counts.parts import PartName
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import PUBLISHED, published
+from attngeom.models.symmetry.factor import PartName
 from attngeom.network import Architecture, default_attention
 from attngeom.network.attention import RULES
 

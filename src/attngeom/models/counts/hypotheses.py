@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterator
 
 from attngeom.models.checked import require
-from attngeom.models.counts.parts import frequencies
-from attngeom.models.counts.streams import Stream, stream
-from attngeom.models.counts.sublayers import Sublayer, mlps, sublayers
 from attngeom.models.specification import Experts, GroupedAttention, Latent, Norm, Norms, TransformerBlock
 from attngeom.models.sublayers import SHOW_SCORES
+from attngeom.models.surroundings import Stream, Sublayer, mlps, stream, sublayers
 
 LEAST_SEEN = 3
 
@@ -105,14 +103,13 @@ def needed_tokens(own: GroupedAttention, norms: Norms) -> int:
     >>> needed_tokens(own, Norms())
     2
     """
-    still, _ = frequencies(own.rotary)
-    return max(2, own.rotated - still + 1, 3 if norms.output is not None else 0)
+    return max(2, own.head_dim - own.rotations[0] + 1, 3 if norms.output is not None else 0)
 
 
 def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, source: Stream) -> Iterator[str]:
     """Clause 2: rotation, window, sizes of heads."""
-    still, turning = frequencies(own.rotary)
-    plain, seen = own.unrotated + still, min(queries.seen, source.seen)
+    plain, turning = own.rotations
+    still, seen = plain - own.unrotated, min(queries.seen, source.seen)
     if sublayer.is_cross and (own.rotary is not None or own.window is not None or own.latent is not None):
         yield "a rotation, a window or latents given; cross-attention without them is required"
     if max(turning, default=0.0) >= math.pi:
@@ -138,7 +135,7 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
 
 def _head_norm(own: GroupedAttention, norm: Norm, queries: Stream, source: Stream) -> Iterator[str]:
     """Clause 3."""
-    still, turning = frequencies(own.rotary)
+    plain, turning = own.rotations
     if norm.eps == 0:
         yield "a QK-norm with eps 0 given; eps > 0 is required"
     if own.head_dim < 2:
@@ -150,19 +147,19 @@ def _head_norm(own: GroupedAttention, norm: Norm, queries: Stream, source: Strea
         most = read.seen - read.is_round
         if rows > most:
             yield f"{rows} rows of {name} under one QK-norm given; at most {most} are required"
-    spaces = len(turning) + bool(own.unrotated + still)
+    spaces = len(turning) + bool(plain)
     if own.is_centred and spaces < 3:
         yield f"a QK-norm that takes means away from {spaces} rotated or unrotated parts given; 3 are required"
 
 
 def _latents(own: GroupedAttention, latent: Latent, sublayer: Sublayer, queries: Stream) -> Iterator[str]:
     """Clause 4; queries may be read from the stream without a latent of their own."""
-    still, turning = frequencies(own.rotary)
+    plain, turning = own.rotations
     if sublayer.before is None or sublayer.before.kind != "rms":
         yield "latents without an RMS norm in front given; one is required"
     if own.shows_scores:
         yield f"latents with {SHOW_SCORES} given; none are required"
-    if still or len(turning) < sum(turning.values()):
+    if plain > own.unrotated or len(turning) < sum(turning.values()):
         yield "latents with equal or zero rotary frequencies given; different ones are required"
     ranks = {"key": (latent.key_rank, latent.key_norm)}
     if latent.query_rank is not None:
@@ -182,16 +179,13 @@ def _latents(own: GroupedAttention, latent: Latent, sublayer: Sublayer, queries:
 
 def _output(sublayer: Sublayer, norm: Norm, width: int) -> Iterator[str]:
     """Clause 5."""
-    part = sublayer.map
-    if isinstance(part, Experts):
+    writer = sublayer.writer
+    if writer is None:
         yield "an output norm after experts given; one after attention or a single MLP is required"
         return
     if norm.eps == 0:
         yield "an output norm with eps 0 given; eps > 0 is required"
-    if isinstance(part, GroupedAttention):
-        columns, bias = part.heads * part.value_dim, part.output_bias
-    else:
-        columns, bias = part.width, part.down_bias
+    columns, bias = writer
     if bias:
         yield "a bias inside an output norm given; none is required"
     if columns < 2 or columns * (columns + 1) // 2 < width:

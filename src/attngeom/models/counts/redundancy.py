@@ -8,10 +8,10 @@ from typing import Any
 
 from attngeom.models.counts.blocks import block_terms
 from attngeom.models.counts.hypotheses import needed_tokens, violations
-from attngeom.models.counts.parts import PART_NAMES, PartName, RedundantPart
 from attngeom.models.counts.residual import last_norm, residual_terms, source_norm
-from attngeom.models.counts.streams import stream
 from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec
+from attngeom.models.surroundings import stream
+from attngeom.models.symmetry.factor import PART_NAMES, PartName, RedundantPart
 from attngeom.results import Proof, Result
 
 HYPOTHESES = (
@@ -175,14 +175,14 @@ def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart
 
 
 def _merged(terms: Iterable[RedundantPart]) -> tuple[RedundantPart, ...]:
-    """Terms of the same part, group and lemma added up; zero ones dropped."""
+    """Terms of the same part, group and lemma added up, part by part; zero ones dropped."""
     found: dict[tuple[PartName, str, str], int] = {}
     for term in terms:
         key = (term.part, term.group, term.lemma)
         found[key] = found.get(key, 0) + term.count
     return tuple(
         RedundantPart(part=part, count=count, group=group, lemma=lemma)
-        for (part, group, lemma), count in found.items()
+        for (part, group, lemma), count in sorted(found.items(), key=lambda item: PART_NAMES.index(item[0][0]))
         if count
     )
 

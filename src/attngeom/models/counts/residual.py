@@ -7,11 +7,12 @@ of front ends (``other_parameters``) are held fixed.
 
 from __future__ import annotations
 
+from attngeom.groups import Orthogonal
 from attngeom.models.counts.blocks import block_terms
-from attngeom.models.counts.parts import RedundantPart, rotations
-from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.readers import key_bias_is_invisible
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.surroundings import Sublayer, sublayers
+from attngeom.models.symmetry.factor import RedundantPart
 
 
 def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
@@ -191,21 +192,15 @@ def _rotation_term(spec: TransformerSpec) -> RedundantPart:
     size, group = (d - 1, f"O({d - 1}) x O(1)") if "layer" in kinds else (d, f"O({d})")
     lost = sum(_lengths_beyond_gains(part, d) for part in outputs)
     group = f"{group} as far as gains behind narrow maps follow" if lost else group
-    return RedundantPart(part="residual", count=max(0, rotations(size) - lost), group=group, lemma="R")
+    return RedundantPart(part="residual", count=max(0, Orthogonal(size).dimension - lost), group=group, lemma="R")
 
 
 def _lengths_beyond_gains(part: Sublayer, width: int) -> int:
     """Conditions that the lengths of k columns put on a turn, beyond those that the d gains behind them can meet."""
-    norm, own = part.norms.output, part.map
+    norm = part.norms.output
     if norm is None or not norm.gain:
         return 0
-    if isinstance(own, GroupedAttention):
-        columns = own.heads * own.value_dim + own.output_bias
-    elif isinstance(own, MLP):
-        columns = own.width + own.down_bias
-    else:
-        columns = width
-    columns = min(width, columns)
+    columns = width if part.writer is None else min(width, sum(part.writer))
     return max(0, columns * (columns + 1) // 2 - width)
 
 

@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Literal
 
-from attngeom.models.counts.sublayers import Sublayer, sublayers
 from attngeom.models.programs.attention import AttentionParts
 from attngeom.models.programs.parts import SeenVector, SublayerOutput, TokenPlaces
 from attngeom.models.programs.units import UnitParts
 from attngeom.models.specification import Experts, GroupedAttention, Norm, TransformerBlock
+from attngeom.models.surroundings import Sublayer, sublayers
 from attngeom.programs import Program
 
 Weights = Literal["stored", "acting"]
@@ -61,12 +61,6 @@ def block_program(
 def block_shapes(block: TransformerBlock, width: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the stored weights of a block."""
     return block_program(block, width, weights="stored").parameters
-
-
-def sublayer_name(sublayer: Sublayer) -> str:
-    if isinstance(sublayer.map, GroupedAttention):
-        return "cross" if sublayer.is_cross else "attention"
-    return "mlp"
 
 
 def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens: int | None = None) -> TokenPlaces:
@@ -119,7 +113,7 @@ class BlockBuilder(AttentionParts, UnitParts):
         total = b.broadcast(last.stream, (self.places.count, width))
         before = token = last
         for sublayer in sublayers(block):
-            kind, norms, part = sublayer_name(sublayer), sublayer.norms, sublayer.map
+            kind, norms, part = sublayer.place, sublayer.norms, sublayer.map
             name = self.prefix + kind
             if block.shared_norm and kind == "mlp":
                 read = self.read(f"{self.prefix}attention.input", block.attention_norms.input, before)

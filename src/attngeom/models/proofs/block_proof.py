@@ -11,13 +11,11 @@ from attngeom.limits.memory import JACOBIAN_WEIGHTS
 from attngeom.models.checked import require
 from attngeom.models.commensurable import check_frequencies
 from attngeom.models.counts.hypotheses import check_block
-from attngeom.models.counts.parts import frequencies
 from attngeom.models.counts.redundancy import block_redundancy
-from attngeom.models.counts.streams import stream
-from attngeom.models.counts.sublayers import mlps, sublayers
 from attngeom.models.programs import block_program
 from attngeom.models.proofs.evidence import RankProof, prove_program
 from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
+from attngeom.models.surroundings import mlps, stream, sublayers
 
 FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm with eps 0"
 MAX_ROOTS = 14
@@ -65,8 +63,8 @@ def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int
 def _check_attention(own: GroupedAttention) -> None:
     if own.rotary is not None:
         check_frequencies(own.rotary.frequencies)
-        still, turning = frequencies(own.rotary)
-        fixed = not own.rotary.lengthening or (not still and max(turning.values()) == 1)
+        plain, turning = own.rotations
+        fixed = not own.rotary.lengthening or (plain == own.unrotated and max(turning.values()) == 1)
         require(fixed, "equal or zero frequencies that change with the context given; proofs by rank do not see them")
     for norm in () if own.latent is None else (own.latent.query_norm, own.latent.key_norm):
         require(norm is None or norm.kind == "rms", "a latent with a LayerNorm given; proofs by rank need rms")

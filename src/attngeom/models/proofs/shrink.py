@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from attngeom.models.counts.sublayers import sublayers
 from attngeom.models.specification import (
     MLP,
     Experts,
@@ -16,6 +15,7 @@ from attngeom.models.specification import (
     TransformerBlock,
     TransformerSpec,
 )
+from attngeom.models.surroundings import sublayers
 
 SMALL_WIDTH = 6
 WIDTH_FOR_JOINT_NORMS = 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,16 @@ from attngeom.models.probes import PAIRS, AttentionProbe, Invariants
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.residues import P, dot
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import AttentionFactor, ColumnSlot, Move, Part, RowFactor, RowSlot
+from attngeom.models.surroundings import Surroundings
+from attngeom.models.symmetry.factor import (
+    AttentionFactor,
+    ColumnSlot,
+    Move,
+    Part,
+    RedundantPart,
+    RowFactor,
+    RowSlot,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,22 @@ class RotaryScales(RowFactor):
     dual = RowSlot("turned_query")
     stored_as = ("GroupedQueryKey", "turned")
     pivots_in_constants = False
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """(C*) for every frequency; GL(m, C) for one that m pairs share."""
+        spec, reading = self.spec, around.readings[self.place]
+        if spec.latent is not None:
+            shared = ComplexScales(spec.rotated // 2)
+            text = f"{shared.symbol(1)} shared by all heads"
+            yield RedundantPart(part="query_key", count=shared.dimension, group=text, lemma="L1, L3")
+            return
+        columns = self.key_columns(reading, spec.key_bias, True), self.share * self.query_columns(reading)
+        for size, number in sorted(Counter(spec.rotations[1].values()).items()):
+            copies = spec.groups * number
+            # A complex matrix has two numbers where a real one has one.
+            count = 2 * copies * GeneralLinear(size).fiber(*columns)
+            text = ComplexScales(1).symbol(copies) if size == 1 else f"GL({size},C)^{copies}"
+            yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L3")
 
     def stored_element(self, move: Move) -> Array:
         """The factors of the queries."""
@@ -50,6 +76,21 @@ class GroupedQueryKey(RowFactor):
     dual = RowSlot("query")
     stored_as = ("GroupedQueryKey", "plain")
 
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """GL of the coordinates that no position rotates; of keys no constant unless scores are seen absolutely."""
+        spec, reading = self.spec, around.readings[self.place]
+        size = spec.rotations[0] if spec.latent is None else spec.unrotated
+        tall = self.key_columns(reading, spec.key_bias, spec.shows_scores)
+        wide = self.share * self.query_columns(reading)
+        group = GeneralLinear(size)
+        text, count = group.symbol(spec.groups), spec.groups * group.fiber(tall, wide)
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L2")
+        constants = reading.source.has_constant(spec.key_bias) and reading.own.has_constant(spec.query_bias)
+        if spec.latent is None and size >= max(1, min(tall, wide)) and constants and spec.trades_with_sinks:
+            # The product of the two constants is then free and adds to the sink of the head.
+            text = f"R^{spec.heads} from scores into the denominator"
+            yield RedundantPart(part="query_key", count=spec.heads, group=text, lemma="L1")
+
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """kᵀq of every head, without what softmax forgets of the constants of keys."""
         seen = [i for i, _ in PAIRS] if key_bias_is_invisible(self.spec) else [1] * len(PAIRS)
@@ -66,6 +107,14 @@ class GroupedValueOutput(RowFactor):
     carried = RowSlot("value")
     dual = ColumnSlot("output")
     stored_as = ("GroupedValueOutput", "matrices")
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """GL of the values; their constants are constants of the block, unless a sink takes a share."""
+        spec, reading = self.spec, around.readings[self.place]
+        group = GeneralLinear(spec.value_dim)
+        tall = self.key_columns(reading, spec.value_bias, not spec.shares_sum_to_one)
+        count = spec.groups * group.fiber(tall, self.share * reading.written)
+        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="L1, L2")
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """o v of every head, and its constant where that is no constant of the output."""

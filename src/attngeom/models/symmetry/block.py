@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from attngeom.models.specification import MLP, TransformerBlock
+from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
-from attngeom.models.symmetry.constants import AttentionBiases, OutputNormSigns, StreamConstants
+from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, StreamConstants
 from attngeom.models.symmetry.factor import Factor
 from attngeom.models.symmetry.latents import Latents
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
-from attngeom.models.symmetry.norms import InputNorm
+from attngeom.models.symmetry.norms import InputNorm, MeanDirections
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
 
 
@@ -20,7 +21,7 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
     """The factors of the group of a block; ``ordered``: a table of relative positions gives every head its place.
 
     >>> from attngeom.models.presets import published
-    >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[2:]]
+    >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[4:]]
     ['RotaryScales', 'GroupedQueryKey', 'GroupedValueOutput', 'AttentionBiases', 'OrderOfHeads', 'HiddenUnits']
     """
     return (*_norms(block), *_attentions(block, ordered), *_stream(block), *_units(block))
@@ -28,8 +29,9 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
 
 def _norms(block: TransformerBlock) -> Iterator[Factor]:
     yield from (InputNorm(block, name) for name in block.input_norms)
-    if block.attention_norms.output is not None or block.mlp_norms.output is not None:
-        yield OutputNormSigns(block, "output")
+    yield from (MeanDirections(block, sublayer.place) for sublayer in sublayers(block))
+    if any(norms.output is not None for norms in block.norms):
+        yield OutputNorm(block, "output")
 
 
 def _stream(block: TransformerBlock) -> Iterator[Factor]:

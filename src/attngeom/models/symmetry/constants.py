@@ -12,7 +12,8 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import has_bias, key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.specification import MLP
-from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, Replay
+from attngeom.models.surroundings import Surroundings
+from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift
 from attngeom.models.symmetry.places import place_constants, value_constant
 
@@ -25,6 +26,17 @@ class AttentionBiases(AttentionFactor):
     """
 
     topic = "biases"
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """Constants of keys; those of values and outputs are constants of the block (counts/constants.py)."""
+        spec = self.spec
+        size = spec.groups * spec.rotations[0]
+        yield RedundantPart(
+            part="key_bias",
+            count=size * (spec.key_bias and not spec.shows_key_constants),
+            group=f"R^{size}, key constants of unrotated dimensions",
+            lemma="L1: softmax ignores what does not depend on the key",
+        )
 
     @property
     def shows_sum(self) -> str:
@@ -148,10 +160,26 @@ class StreamConstants(Factor):
 
 
 @dataclass(frozen=True)
-class OutputNormSigns(Factor):
-    """Signs of the gains of norms on outputs, which go with the rows that write."""
+class OutputNorm(Factor):
+    """Signs of the gains of norms on outputs, which go with the rows that write; scales where lengths do not fix them.
+
+    gain ∘ n(W y) shows the scale of W only by eps. If y has few coordinates, the lengths of W y do not fix all gains.
+    """
 
     topic = "norms"
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        for reading in around.readings.values():
+            norm, writer = reading.sublayer.norms.output, reading.sublayer.writer
+            if norm is None:
+                continue
+            text = "R+ scale of what an output norm reads"
+            yield RedundantPart(part="norm", count=int(norm.eps == 0), group=text, lemma="L5, eps = 0")
+            if writer is not None and norm.gain:
+                inner, bias = sum(writer), writer[1]
+                # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
+                loose = max(0, around.width - inner * (inner + 1) // 2 + (bias and norm.eps > 0))
+                yield RedundantPart(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         width = layer.attention.output.shape[1]

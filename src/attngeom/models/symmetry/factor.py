@@ -1,8 +1,9 @@
 """The contract of a factor of the symmetry group of a block, and of the moves that it makes.
 
 A factor is a group and the tensors on which it acts. It says how a move is drawn, found between two layers, and undone;
-which point of its orbit is the canonical one; and what is folded away before layers are compared. Everything above
-loops over the list :func:`attngeom.models.symmetry.block.factors` and asks no factor what it is.
+which point of its orbit is the canonical one, and how many dimensions the orbit has; and what is folded away before
+layers are compared. Everything above loops over the list :func:`attngeom.models.symmetry.block.factors` and asks no
+factor what it is.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -21,6 +22,20 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.specification import GroupedAttention, TransformerBlock
+from attngeom.models.surroundings import Reading, Surroundings
+
+PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
+PART_NAMES: tuple[PartName, ...] = get_args(PartName)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedundantPart:
+    """``count`` redundant dimensions of one part, the group whose orbits they are, and the lemma that says so."""
+
+    part: PartName
+    count: int
+    group: str
+    lemma: str
 
 
 class Part(ABC):
@@ -74,6 +89,10 @@ class Factor:
     is_discrete: ClassVar[bool] = False
     is_deferred: ClassVar[bool] = False
 
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """The dimensions of the orbits of generic weights in a block in its place, by the parts of a count."""
+        return iter(())
+
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         """Random moves."""
         return iter(())
@@ -101,6 +120,23 @@ class AttentionFactor(Factor):
     @property
     def spec(self) -> GroupedAttention:
         return self.block.attentions[self.place]
+
+    @property
+    def share(self) -> int:
+        """The number of query heads that read the same keys and values."""
+        return self.spec.heads // self.spec.groups
+
+    def query_columns(self, reading: Reading) -> int:
+        """Columns that a row of the queries shows: those of its latent, or of the stream and its constant."""
+        latent = self.spec.latent
+        through = None if latent is None else latent.query_rank
+        return reading.own.columns(self.spec.query_bias) if through is None else through
+
+    def key_columns(self, reading: Reading, bias: bool, constants: bool) -> int:
+        """The same of keys or values with or without a bias; the stream alone where ``constants`` are not shown."""
+        if self.spec.latent is not None:
+            return self.spec.latent.key_rank
+        return reading.source.columns(bias) if constants else reading.source.seen
 
     def weights(self, layer: LayerWeights) -> AttentionWeights:
         return layer.attentions[self.place]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import Gauge, Orthogonal, Sampler
+from attngeom.groups import Gauge, GeneralLinear, Orthogonal, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LatentWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants, LatentInput
-from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
+from attngeom.models.specification import Norm, TransformerBlock
+from attngeom.models.surroundings import Surroundings
+from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
 
 SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "turned_query")}
 """The latents and the maps that read them."""
@@ -78,6 +79,13 @@ class Latents(AttentionFactor):
 
     topic = "qk"
 
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        latent, own = self.spec.latent, around.readings[self.place].own
+        assert latent is not None
+        for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm)):
+            if rank is not None:
+                yield _orbit(rank, norm, own.columns(latent.bias))
+
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         key, query = _ranks(self.weights(layer))
         yield LatentTurn(
@@ -136,6 +144,19 @@ class Latents(AttentionFactor):
                 key.gain,
             )
         )
+
+
+def _orbit(rank: int, norm: Norm | None, columns: int) -> RedundantPart:
+    """The group that the norm of a latent leaves, on a latent that reads so many columns."""
+    if norm is None:
+        # What fixes the span of fewer columns is counted by the readers of the latent, which see the span alone.
+        count = GeneralLinear(rank).dimension if columns >= rank else 0
+        return RedundantPart(part="latents", count=count, group=f"GL({rank})", lemma="L2")
+    if norm.kind == "layer":
+        return RedundantPart(part="latents", count=norm.gain * rank, group=f"(R*)^{rank}", lemma="L4")
+    scales = norm.gain * rank + (norm.eps == 0)
+    count = Orthogonal(rank).fiber(columns, 0) + scales
+    return RedundantPart(part="latents", count=count, group=f"O({rank}) x (R*)^{scales}", lemma="L5, L4")
 
 
 def _ranks(weights: AttentionWeights) -> tuple[int, int | None]:

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import Gauge, Sampler
+from attngeom.groups import Gauge, Orthogonal, Sampler
 from attngeom.groups.pivots import pivot_signs
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants, Rows
 from attngeom.models.residues import P, dot, integers
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import AttentionFactor, Part, Replay
+from attngeom.models.surroundings import Reading, Surroundings
+from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +152,29 @@ class _GainFactor(AttentionFactor):
 
     topic = "qk"
 
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        """With gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0."""
+        spec, norm, columns = self.spec, self.spec.head_norm, self.columns(around.readings[self.place])
+        assert norm is not None
+        plain, turning = spec.rotations
+        pairs = sum(turning.values())
+        if norm.gain:
+            count = (1 if spec.shares_gains else spec.groups) * (pairs + plain)
+            text = f"(R*)^{count} between the two gains"
+        else:
+            rotations = Orthogonal(plain).fiber(columns[1], self.share * columns[0])
+            count = spec.groups * (pairs * (max(columns) > 0) + rotations)
+            text = f"(U(1)^{pairs} x O({plain}))^{spec.groups}"
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L5")
+        if norm.eps == 0:
+            count = 2 if spec.is_joint else spec.heads + spec.groups
+            text = f"(R+)^{count} scales of q and k"
+            yield RedundantPart(part="query_key", count=count, group=text, lemma="L5, eps = 0")
+
+    def columns(self, reading: Reading) -> tuple[int, int]:
+        """Columns that queries and keys show."""
+        return self.query_columns(reading), self.key_columns(reading, self.spec.key_bias, True)
+
     def gains(self, weights: AttentionWeights) -> tuple[Array, Array]:
         assert weights.query_gain is not None and weights.key_gain is not None
         return weights.query_gain, weights.key_gain
@@ -276,6 +300,13 @@ class NormalisedQueryKey(_GainFactor):
 @dataclass(frozen=True)
 class CentredQueryKey(_GainFactor):
     """Under a centred QK-norm: scales between the gains, one sign per head, rows of pairs that change places, means."""
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        yield from super().orbits(around)
+        queries, keys = self.columns(around.readings[self.place])
+        count = self.spec.heads * queries + self.spec.groups * keys
+        text = "means of the rows of every head of q, k"
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="L4, inside heads")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights, spec = self.weights(layer), self.spec

@@ -18,8 +18,9 @@ from attngeom.models.readers import (
     readers_of,
     value_bias_is_constant,
 )
-from attngeom.models.specification import Norm
-from attngeom.models.symmetry.factor import Factor, Part, Replay
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm
+from attngeom.models.surroundings import Reading, Surroundings
+from attngeom.models.symmetry.factor import Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import MeanShift, NormMove
 from attngeom.models.symmetry.places import Placed
 
@@ -36,6 +37,10 @@ class InputNorm(Factor):
     @property
     def norm(self) -> Norm:
         return self.block.input_norms[self.place]
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        count, text = self.norm.parameters(around.width), f"(R*)^{around.width} gains, biases"
+        yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         norm, width = self.norm, len(layer.norms[self.place].bias)
@@ -101,6 +106,56 @@ class InputNorm(Factor):
             return key_bias_is_invisible(spec)
         taken = spec.output_bias or (self.block.parallel and has_bias(self.block, "mlp.input", "down"))
         return reader == "value" and value_bias_is_constant(spec) and taken
+
+
+@dataclass(frozen=True)
+class MeanDirections(Factor):
+    """R of every row that reads a LayerNorm, along 1/gain, and of every column that only LayerNorms read, along 1 (L4).
+
+    The moves are those of the norms: constants go with them.
+    """
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        reading = around.readings[self.place]
+        part, unseen = reading.sublayer.map, around.width - reading.written
+        if isinstance(part, GroupedAttention):
+            counts = _attention_means(part, reading, unseen)
+        elif isinstance(part, MLP):
+            counts = _unit_means(part, reading, unseen)
+        else:
+            counts = _expert_means(part, reading, unseen)
+        for text, count in counts.items():
+            yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
+
+
+def _attention_means(own: GroupedAttention, reading: Reading, unseen: int) -> dict[str, int]:
+    """Rows of q, k, v and columns of o; those of latents are not counted."""
+    if own.latent is not None:
+        return {}
+    queries, source, groups, plain = reading.own, reading.source, own.groups, own.rotations[0]
+    rows = queries.rows(own.heads * own.head_dim, own.query_bias, True)
+    rows += source.rows(groups * (own.head_dim - plain), own.key_bias, True)
+    rows += source.rows(groups * plain, own.key_bias, own.shows_key_constants)
+    rows += source.rows(groups * own.value_dim, own.value_bias, not own.shares_sum_to_one)
+    columns = own.heads * own.value_dim * unseen
+    return {"mean direction of the rows of q, k, v": rows, "columns of the output matrix along 1": columns}
+
+
+def _unit_means(mlp: MLP, reading: Reading, unseen: int) -> dict[str, int]:
+    rows = reading.own.rows((2 if mlp.gated else 1) * mlp.width, mlp.up_bias, True)
+    columns = mlp.width * unseen
+    return {"mean direction of the rows of the MLP": rows, "columns of the down matrix along 1": columns}
+
+
+def _expert_means(experts: Experts, reading: Reading, unseen: int) -> dict[str, int]:
+    """Those of the experts, of the shared one, of the router; one vector of the biases is a constant of the block."""
+    number = experts.count
+    each = _unit_means(experts.expert, reading, unseen)
+    counts = {f"[{text}]^{number}": number * count for text, count in each.items()}
+    counts |= {} if experts.shared is None else _unit_means(experts.shared, reading, unseen)
+    biases = experts.expert.down_bias * (number - experts.sums_to_constant) * unseen
+    routers = reading.own.rows(number, experts.router_bias, True)
+    return {**counts, "biases of the experts along 1": biases, "router rows": routers}
 
 
 def _total(weights: NormWeights) -> float:

@@ -15,7 +15,8 @@ from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_units
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, TransformerBlock
-from attngeom.models.symmetry.factor import Factor, Part, Replay
+from attngeom.models.surroundings import Surroundings
+from attngeom.models.symmetry.factor import Factor, Part, RedundantPart, Replay
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -55,6 +56,14 @@ class HiddenUnits(Factor):
     @property
     def spec(self) -> MLP:
         return self.block.hidden[self.place]
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        spec, experts = self.spec, self.block.mlp
+        count = spec.width * unit_scales(spec, around.readings["mlp"].own.has_constant(spec.up_bias))
+        text = f"(R*)^{count} scales of units"
+        if isinstance(experts, Experts) and self.place != "shared":
+            text = f"[{text}]^{experts.count}"
+        yield RedundantPart(part="hidden_units", count=count, group=text, lemma="L6")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         order, spec = sampler.order(layer.hidden[self.place].units), self.spec
@@ -115,6 +124,19 @@ class HiddenUnits(Factor):
         if self.spec.gated:
             scales = scales * pivot_signs(mlp.up.weight)
         return scales.astype(dtype)
+
+
+def unit_scales(mlp: MLP, constant: bool) -> int:
+    """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them.
+
+    ``constant``: rows of the MLP add a constant (an own bias, or that of a LayerNorm).
+    """
+    if mlp.limit is not None:
+        return 0
+    if mlp.activation == "swiglu_oai":
+        # up + 1 is what is multiplied: its scale needs a constant that absorbs the 1.
+        return int(constant)
+    return int(mlp.gated) + int(mlp.activation == "relu")
 
 
 def _sorting_sizes(reader: Affine) -> Array:
@@ -197,6 +219,11 @@ class RouterShift(_ExpertsFactor):
     """R^(d + 1): one affine map added to all rows of a softmax router."""
 
     topic = "norms"
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        count = around.readings["mlp"].own.columns(self.spec.router_bias)
+        text = f"R^{count} added to all rows of the router"
+        yield RedundantPart(part="hidden_units", count=count, group=text, lemma="softmax")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weight = sampler.shift(size=self.experts(layer).router.shape[1])
