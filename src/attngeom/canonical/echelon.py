@@ -8,8 +8,8 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.limits.rounding import GAUGE_CLOSE_CALL, GAUGE_RANK
-from attngeom.network.balance import choose_pivots
+from attngeom.groups.pivots import choose_pivots
+from attngeom.limits.rounding import CHOICE_SHARE, GAUGE_CLOSE_CALL, GAUGE_RANK
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +44,10 @@ def row_gauge(S: Array, domain: Domain, max_rank: int | None = None, noise: floa
     rank = int(np.sum(values[:max_rank] > cut))
     if rank == 0:
         return RowGauge(S[:, :0], S[:0], ())
-    columns, is_clear = choose_pivots(right[:rank])
+    columns, is_clear = choose_pivots(right[:rank], share=CHOICE_SHARE, swap=None)
     # The right singular vectors once more, small columns to their own accuracy.
     span = (left[:, :rank].T @ S) / values[:rank, None]
     rows = lapack.solve(span[:, columns], span)
     rows[:, columns] = np.eye(rank)
     close = (values > cut / GAUGE_CLOSE_CALL) & (values < cut * GAUGE_CLOSE_CALL)
-    return RowGauge(S[:, columns], rows, tuple(columns), is_clear and not bool(close.any()))
+    return RowGauge(S[:, columns], rows, tuple(columns.tolist()), is_clear and not bool(close.any()))

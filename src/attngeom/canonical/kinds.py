@@ -13,10 +13,11 @@ from attngeom.dimensions.programs import orbit_bound
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.groups.balance import balanced_factors
+from attngeom.groups.pivots import first_large
 from attngeom.limits.rounding import CANONICAL_FIXED
 from attngeom.network import Head, Weights
 from attngeom.network.attention import Kind
-from attngeom.network.balance import balanced_factors, first_large
 from attngeom.network.invariants import (
     are_layers_apart,
     exchanged,

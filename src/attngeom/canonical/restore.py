@@ -10,8 +10,8 @@ from attngeom.canonical.form import CanonicalForm, CanonicalTerm
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Domain
 from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.groups.balance import balanced_factors
 from attngeom.network import Head, LayerShape, Weights
-from attngeom.network.balance import balanced_factors
 
 Gauge = Literal["echelon", "balanced"]
 GAUGES: tuple[Gauge, ...] = ("echelon", "balanced")

@@ -15,9 +15,9 @@ import numpy as np
 from attngeom.canonical.echelon import row_gauge
 from attngeom.canonical.scaled import Scaled, add, multiply
 from attngeom.exact.domains import Array, Domain
+from attngeom.groups.pivots import first_large
 from attngeom.limits.rounding import HEADS_CLOSE_CALL, HEADS_SAME
 from attngeom.network import Head
-from attngeom.network.balance import first_large
 
 
 @dataclass(frozen=True, eq=False)

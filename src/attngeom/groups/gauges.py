@@ -13,7 +13,8 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.groups.pivots import choose_pivots, pivot_signs, tall_qr
+from attngeom.groups.balance import balance
+from attngeom.groups.pivots import choose_pivots, tall_qr
 from attngeom.limits.rounding import SINGULAR_CONDITION
 
 Gauge = Literal["echelon", "balanced", "rotated"]
@@ -28,38 +29,32 @@ def fix_pair(left: Array, right: Array, gauge: Gauge) -> tuple[Array, Array]:
     """
     if gauge == "echelon":
         return _to_echelon(left, right)
-    left, right = balance(left, right)
+    left, right = balanced_pair(left, right)
     if gauge == "rotated":
         matrix = hadamard(len(left))
         return matrix @ left, matrix @ right
     return left, right
 
 
-def balance(left: Array, right: Array, cut: float = 1e-14) -> tuple[Array, Array]:
+def balanced_pair(left: Array, right: Array, cut: float = 1e-14) -> tuple[Array, Array]:
     """left (a, m) and right (a, n) with leftᵀ right kept, rows orthogonal on both sides, of equal norms, decreasing.
 
     Singular values of at most ``cut`` times the largest, and the missing ones, give rows of zeros.
     """
-    q_left, r_left = tall_qr(left.T)
-    q_right, r_right = tall_qr(right.T)
-    u, values, w = lapack.svd(r_left @ r_right.T)
-    rank, a = int(np.sum(values > cut * values.max(initial=0.0))), len(left)
-    root = np.sqrt(values[:rank])[:, None]
-    new_left, new_right = root * (q_left @ u[:, :rank]).T, root * (q_right @ w[:rank].T).T
-    signs, zeros = pivot_signs(new_left)[:, None], ((0, a - rank), (0, 0))
-    return np.pad(new_left * signs, zeros), np.pad(new_right * signs, zeros)
+    pair = balance(left, right, cut)
+    return pair.T, pair.S
 
 
 def _to_echelon(left: Array, right: Array) -> tuple[Array, Array]:
     """An identity in columns of left that its row space alone determines; rows of zeros if left has no full rank."""
     q, r = tall_qr(left.T)
     if len(r) < len(left) or lapack.cond(r) > SINGULAR_CONDITION:
-        left, right = balance(left, right, 10 / SINGULAR_CONDITION)
+        left, right = balanced_pair(left, right, 10 / SINGULAR_CONDITION)
         rank = int(np.any(left, axis=1).sum())
         if rank:
             left[:rank], right[:rank] = _to_echelon(left[:rank], right[:rank])
         return left, right
-    pivots = choose_pivots(q.T)
+    pivots, _ = choose_pivots(q.T)
     rows = lapack.inv(q.T[:, pivots]) @ q.T
     rows[:, pivots] = np.eye(len(left))
     # Adding zero makes −0.0 to 0.0: entries that the gauge fixes are equal in all bits.

@@ -244,7 +244,7 @@ class Orthogonal(Matrices):
 def _triangle_columns(matrix: Array) -> Array:
     """Columns of a triangle, as many as there are rows; none if the rows are dependent."""
     none = np.zeros(0, dtype=np.int64)
-    order = farthest_columns(matrix) if matrix.shape[1] >= len(matrix) else none
+    order = farthest_columns(matrix)[0] if matrix.shape[1] >= len(matrix) else none
     return order if len(order) and lapack.cond(matrix[:, order]) < SINGULAR_CONDITION else none
 
 

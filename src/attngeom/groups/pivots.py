@@ -11,7 +11,14 @@ import numpy as np
 from attngeom.errors import SingularError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.limits.rounding import CHOLESKY_SAFE, PIVOT_SWAP, PIVOT_TIED, SMALLEST_DIVISOR
+from attngeom.limits.rounding import (
+    CHOICE_SHARE,
+    CHOLESKY_SAFE,
+    PIVOT_SWAP,
+    PIVOT_TIED,
+    SINGULAR_VALUES_EQUAL,
+    SMALLEST_DIVISOR,
+)
 
 
 def first_largest(sizes: Array) -> Array:
@@ -32,38 +39,75 @@ def pivot_signs(rows: Array) -> Array:
     return np.where(values < 0, -1.0, 1.0).astype(rows.dtype)
 
 
-def choose_pivots(rows: Array) -> Array:
-    """Columns of nearly largest volume of orthonormal rows, the same for all bases of their span.
+def first_large(values: Array) -> tuple[int, bool]:
+    """The first place where |value| reaches CHOICE_SHARE of the largest, and whether no other was about to be chosen.
 
-    Start with the columns that stick out farthest of the span of those before, swap while an entry exceeds 1.05.
+    >>> first_large(np.array([0.1, -1.0, 1.0]))
+    (1, True)
     """
-    pivots = farthest_columns(rows)
+    places, clear = first_large_of_rows(values[None])
+    return int(places[0]), bool(clear[0])
+
+
+def first_large_of_rows(values: Array) -> tuple[Array, Array]:
+    """The same for every row."""
+    sizes = np.abs(values)
+    largest = sizes.max(axis=-1, keepdims=True)
+    shares = sizes / np.where(largest > 0, largest, 1.0)
+    places = np.argmax(shares >= np.where(largest > 0, CHOICE_SHARE, 0.0), axis=-1)
+    near = (np.abs(shares - CHOICE_SHARE) < SINGULAR_VALUES_EQUAL) & (largest > 0)
+    before = np.arange(sizes.shape[-1]) <= places[..., None]
+    return np.asarray(places), np.asarray(~(near & before).any(axis=-1))
+
+
+def choose_pivots(rows: Array, *, share: float = 1 - PIVOT_TIED, swap: float | None = PIVOT_SWAP) -> tuple[Array, bool]:
+    """Columns of large volume of orthonormal rows, the same for all bases of their span, and whether they are clear.
+
+    Start with the columns that stick out farthest of the span of those before, or the first ones of at least ``share``
+    of that; then exchange columns while an entry exceeds ``swap``. Not clear: others were about to be chosen.
+
+    >>> choose_pivots(np.array([[0.0, 0.6, 0.8]]), share=0.7, swap=None)[0].tolist()
+    [1]
+    """
+    if rows.shape[0] == rows.shape[1]:
+        return np.arange(len(rows)), True
+    pivots, is_clear = farthest_columns(rows, share)
+    if swap is None:
+        return np.sort(pivots), is_clear
     ratios = lapack.inv(rows[:, pivots]) @ rows
     for _ in range(10 * len(rows) + 10):
         sizes = np.abs(ratios)
         row, column = np.unravel_index(int(first_largest(sizes.reshape(-1))), sizes.shape)
-        if sizes[row, column] <= PIVOT_SWAP:
+        if sizes[row, column] <= swap:
             break
         pivots[row] = column
         change = ratios[:, column].copy()
         change[row] -= 1.0
         ratios -= np.outer(change, ratios[row] / ratios[row, column])
-    return np.sort(pivots)
+    return np.sort(pivots), is_clear
 
 
-def farthest_columns(rows: Array) -> Array:
-    """As many columns as rows: each the farthest from the span of those before, the first of equally far ones."""
+def farthest_columns(rows: Array, share: float = 1 - PIVOT_TIED) -> tuple[Array, bool]:
+    """As many columns as rows: each the first of at least ``share`` of the largest distance to those before.
+
+    Also whether no other column was about to be chosen, which is told for shares below one only.
+    """
+    is_clear = True
     pivots, basis = np.zeros(len(rows), dtype=np.int64), np.zeros((len(rows), len(rows)))
     heights = np.einsum("ij,ij->j", rows, rows)
     for step in range(len(rows)):
-        pivots[step] = place = int(first_largest(heights))
+        distances = np.sqrt(np.maximum(heights, 0.0))
+        least = share * distances.max()
+        pivots[step] = place = int(np.argmax((distances >= least) & (heights > -np.inf)))
+        near = np.abs(distances[: place + 1] - least) < SINGULAR_VALUES_EQUAL * distances.max()
+        is_clear = is_clear and not bool(near.any())
         column, known = rows[:, place], basis[:, :step]
         for _ in range(2):  # once more for what rounding left
             column = column - known @ (known.T @ column)
         basis[:, step] = column / max(float(np.linalg.norm(column)), SMALLEST_DIVISOR)
         heights -= (basis[:, step] @ rows) ** 2
         heights[place] = -np.inf
-    return pivots
+    return pivots, is_clear
 
 
 def tall_qr(matrix: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.groups.gauges import balance
+from attngeom.groups.gauges import balanced_pair
 from attngeom.limits.rounding import MERGED_CHANGE
 from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter
 from attngeom.models.folders import new_folder
@@ -76,7 +76,7 @@ def _merged(adapters: Sequence[Adapter], weights: Sequence[float], module: str, 
             downs.append(down)
     up, down = np.concatenate(ups, axis=1), np.concatenate(downs)
     values = lapack.svdvals(lapack.triangle(up) @ lapack.triangle(down.T).T)
-    new_down, new_up = balance(down, up.T)
+    new_down, new_up = balanced_pair(down, up.T)
     kept = min(rank or len(new_down), int((values > 1e-12 * values.max(initial=0.0)).sum()) or 1)
     whole = float(np.linalg.norm(values))
     error = float(np.linalg.norm(values[kept:])) / whole if whole else 0.0

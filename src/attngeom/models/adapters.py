@@ -24,7 +24,7 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
-from attngeom.groups.gauges import balance
+from attngeom.groups.gauges import balanced_pair
 from attngeom.limits.rounding import FOLDING_ROUNDING, MEAN_ROUNDING, RESIDUAL_MARGIN, TENSORS_AGREE, TENSORS_DIFFER
 from attngeom.models.folders import new_folder
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
@@ -267,7 +267,7 @@ def canonical_adapter(adapter: Adapter) -> dict[str, Array]:
     tensors = {name: np.asarray(adapter.tensors.raw(name)) for name in adapter.others}
     for module in adapter.pairs:
         up, down = adapter.factors(module)
-        new_down, new_up = balance(down, up.T)
+        new_down, new_up = balanced_pair(down, up.T)
         tensors[module + DOWN], tensors[module + UP] = new_down, np.ascontiguousarray(new_up.T)
     return tensors
 

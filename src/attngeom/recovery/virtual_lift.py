@@ -9,8 +9,8 @@ from attngeom.canonical.restore import pad_head
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.groups.balance import balanced_factors
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.balance import balanced_factors
 
 
 def lift_virtual(virtual: VirtualWeights, architecture: Architecture) -> Weights:

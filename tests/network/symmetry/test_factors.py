@@ -6,8 +6,9 @@ import pytest
 from attngeom.comparison.float_refinement import Equations
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
+from attngeom.groups.balance import balance, balanced_factors
+from attngeom.groups.pivots import choose_pivots, first_large
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.network.balance import balance, balanced_factors, choose_pivots, first_large
 from attngeom.network.symmetry import (
     Between,
     HeadOrder,

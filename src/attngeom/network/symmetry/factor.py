@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.balance import Balanced, balance
+from attngeom.groups.balance import Balanced, balance
 
 Place = tuple[int, int | None, str]
 """Layer, head and letter of a tensor; no head for one that all heads share."""
