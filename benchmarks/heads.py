@@ -67,7 +67,7 @@ def run_floats(d: int, heads: int, seed: int, noise: float = 0.0) -> None:
     emit("heads in floats: error of the projectors", case, max(errors), unit="relative error")
     print(
         f"{d:4}/{heads:2}  noise {noise:.0e}  error {max(errors):.1e}  ‖P‖ {max(map(np.linalg.norm, true)):.0f}"
-        f"  misfit of the heads {found.misfit:.1e}  gap {found.blocks.gap:.0e}"
+        f"  residual of the heads {found.residual:.1e}  gap {found.blocks.gap:.0e}"
         f"  amplification {found.blocks.amplification:.0e}  {seconds:.2f} s",
         flush=True,
     )

@@ -195,10 +195,10 @@ def symmetries(count: int) -> dict[str, Any]:
             ordered = bool(model.place(layer)[0].relative_buckets)
             symmetry = random_symmetry(block, weights, Sampler(seed, 25.0), ordered=ordered)
             goal = fold(block, weights)
-            misfit = distance(
+            mismatch = distance(
                 recover(block, goal, fold(block, act(block, weights, symmetry)), ordered=ordered).moved, goal
             )
-            good, worst = good + (misfit < 1e-12), max(worst, misfit)
+            good, worst = good + (mismatch < 1e-12), max(worst, mismatch)
         require(good == count, f"all symmetries of {folder.name} are recovered")
         emit("random symmetries recovered", f"{folder.name}, of {count}", good, unit="recovered")
         found[folder.name] = {"recovered": good, "of": count, "worst": worst}

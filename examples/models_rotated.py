@@ -1,4 +1,4 @@
-"""Check a rotated model: was the residual stream of a Llama turned rightly, as quantisation tools do?
+"""Check a rotated model: was the residual stream of a Llama rotated rightly, as quantisation tools do?
 
 A random orthogonal matrix is folded into embedding, head and every layer, gains of the norms included. Every tensor
 differs, and the function is the same: `compare` finds the turn of the stream. A third model, in which one tensor was

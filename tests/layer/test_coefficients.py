@@ -82,7 +82,7 @@ def test_interpolation_recovers_the_coefficients(domain, d, d_out, t):
     assert close(domain, result.coefficients.single, np.array(expected.single))
     assert close(domain, result.coefficients.cross, np.array(expected.cross))
     assert result.queries > 0
-    assert (result.misfit is None) == domain.is_exact
+    assert (result.residual is None) == domain.is_exact
 
 
 NOT_LAYERS = {

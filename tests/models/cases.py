@@ -75,7 +75,7 @@ def changed(model: Model, name: str, change: Callable[[np.ndarray], np.ndarray])
 
 
 def wrong(found: ModelComparison) -> set[str]:
-    return {misfit.part for layer in found.layers for _, misfit in layer.wrong}
+    return {mismatch.part for layer in found.layers for _, mismatch in layer.wrong}
 
 
 def scaled(model, **factors: float):

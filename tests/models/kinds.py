@@ -62,8 +62,8 @@ def sequential(
     return TransformerBlock(**({"attention": own, "mlp": mlp} | norms | options))  # type: ignore[arg-type]
 
 
-TURNED = attention(head_dim=4, rotary=rotary(4))
-GROUPED = replace(TURNED, heads=4)
+ROTATED = attention(head_dim=4, rotary=rotary(4))
+GROUPED = replace(ROTATED, heads=4)
 MLA = attention(
     head_dim=4,
     rotary=rotary(2),
@@ -91,17 +91,17 @@ def _family_kinds() -> Iterator[Kind]:
     qk, olmo = QKNorm(scope="per_head", norm=RMS), QKNorm(scope="all_heads", norm=RMS)
     direct = Latent(query_rank=None, key_rank=3, query_norm=None, key_norm=RMS)
     limited = MLP(width=2, activation="swiglu_oai", gated=True, up_bias=True, down_bias=True, limit=7.0)
-    turned = {"head_dim": 4, "rotary": rotary(4)}
+    rotated = {"head_dim": 4, "rotary": rotary(4)}
     blocks = {
         "gpt2": sequential(biased, replace(PLAIN, activation="gelu_tanh"), LAYER),
         "bert": TransformerBlock(attention=biased, mlp=PLAIN, attention_norms=post, mlp_norms=post),
         "opt": sequential(biased, replace(PLAIN, activation="relu"), LAYER),
         "gpt_neox": sequential(attention(**BIASES, head_dim=4, rotary=rotary(2)), PLAIN, LAYER, parallel=True),
         "gptj": sequential(
-            TURNED, PLAIN, LAYER, parallel=True, shared_norm=True, mlp_norms=Norms()
+            ROTATED, PLAIN, LAYER, parallel=True, shared_norm=True, mlp_norms=Norms()
         ),
         "falcon": sequential(
-            attention(groups=1, **turned), replace(PLAIN, up_bias=False, down_bias=False), LAYER,
+            attention(groups=1, **rotated), replace(PLAIN, up_bias=False, down_bias=False), LAYER,
             parallel=True, shared_norm=True, mlp_norms=Norms(),
         ),
         "bloom": sequential(replace(biased, alibi=True), PLAIN, LAYER),
@@ -130,7 +130,9 @@ def _family_kinds() -> Iterator[Kind]:
     for name, block in blocks.items():
         yield Kind(name=name, block=block, buckets=4 if name == "t5 decoder" else 0)
     after = Norms(output=RMS)
-    block = TransformerBlock(attention=replace(TURNED, qk_norm=olmo), mlp=GATED, attention_norms=after, mlp_norms=after)
+    block = TransformerBlock(
+        attention=replace(ROTATED, qk_norm=olmo), mlp=GATED, attention_norms=after, mlp_norms=after
+    )
     yield Kind(name="olmo2", block=block, width=10)
     centred = attention(heads=2, groups=1, head_dim=6, rotary=rotary(6), qk_norm=QKNorm(scope="each_head", norm=BARE))
     block = sequential(centred, GATED, BARE, parallel=True, shared_norm=True, mlp_norms=Norms())
@@ -142,7 +144,7 @@ def _attention_kinds() -> Iterator[Kind]:
         "plain": attention(),
         "plain grouped": attention(heads=4),
         "one key head": attention(heads=3, groups=1),
-        "rotary": TURNED,
+        "rotary": ROTATED,
         "rotary grouped": GROUPED,
         "partly rotary": attention(head_dim=4, rotary=rotary(2)),
         "equal frequencies": attention(head_dim=4, rotary=rotary(4, (0.5, 0.5))),
@@ -190,7 +192,7 @@ def _block_kinds() -> Iterator[Kind]:
     yield Kind(name="values fill the width", block=sequential(attention(value_bias=True, value_dim=3), PLAIN, LAYER))
     yield Kind(
         name="output norm, eps 0",
-        block=TransformerBlock(attention=TURNED, mlp=GATED, attention_norms=both, mlp_norms=both),
+        block=TransformerBlock(attention=ROTATED, mlp=GATED, attention_norms=both, mlp_norms=both),
     )
     yield Kind(
         name="post-norm, eps 0",

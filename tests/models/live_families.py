@@ -26,7 +26,7 @@ from tests.models.data.make_reference import ATTENTION, FAMILIES, STATES, inputs
 
 # transformers computes norms, softmax and rotary angles in float32 whatever the weights are.
 LIMIT = 2e-5
-HEADINGS = """| family | own forward | after teleport | after canonicalize | stream turned | module = folder |
+HEADINGS = """| family | own forward | after teleport | after canonicalize | stream rotated | module = folder |
 |---|---|---|---|---|---|"""
 
 
@@ -62,7 +62,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
     own = forward(model, {key: tensor[0].numpy() for key, tensor in inputs.items()})
     rewrites = {"moved": teleport(model, seed), "form": canonicalize(model)}
     if has_free_stream(model):
-        rewrites["turned"] = teleport(model, seed, parts=(*PARTS, "residual"))
+        rewrites["rotated"] = teleport(model, seed, parts=(*PARTS, "residual"))
     for place, rewrite in rewrites.items():
         # The writer itself asks transformers for the logits before it gives the folder its name.
         assert write_model(rewrite, folder / place, live=True).live.gap is not None
@@ -71,7 +71,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
         if other not in rewrites:
             return float("nan")
         found = load(cls, family, folder / other)
-        if family == "vit" and other == "turned":
+        if family == "vit" and other == "rotated":
             ours, own_logits = (logits(each, "vit with classifier", inputs) for each in (found, loaded))
             return float(np.abs(ours - own_logits).max() / np.abs(own_logits).max())
         return float(np.abs(logits(found, family, inputs) - theirs).max() / size)
@@ -80,7 +80,7 @@ def check(family: str, folder: Path, seed: int) -> dict[str, float | bool]:
         "own": float(np.abs(own - theirs).max() / size),
         "teleport": gap("moved"),
         "canonicalize": gap("form"),
-        "turned": gap("turned"),
+        "rotated": gap("rotated"),
         "module": fingerprint(open_model(made)).digest == fingerprint(model).digest,
     }
 
@@ -95,7 +95,7 @@ def main() -> int:
     for number, family in enumerate(sys.argv[1:] or FAMILIES):
         with tempfile.TemporaryDirectory() as folder:
             row = check(family, Path(folder), 100 + number)
-        gaps = [float(row[key]) for key in ("own", "teleport", "canonicalize", "turned")]
+        gaps = [float(row[key]) for key in ("own", "teleport", "canonicalize", "rotated")]
         good = np.nanmax(gaps) < LIMIT and bool(row["module"])
         if not good:
             failed.append(family)

@@ -133,7 +133,7 @@ class KindSampler:
         )
 
     def rotary(self, head_dim: int) -> Rotary | None:
-        """Some or all coordinates turned, now and then by equal, zero or large frequencies."""
+        """Some or all coordinates rotated, now and then by equal, zero or large frequencies."""
         pairs = self.between(0, min(2, head_dim // 2))
         if not pairs:
             return None

@@ -264,31 +264,31 @@ def model(
 
 def sandwich(norms: Norms) -> TransformerBlock:
     """Output norms of four and of three columns."""
-    return TransformerBlock(attention=TURNED, mlp=SMALL, attention_norms=norms, mlp_norms=norms)
+    return TransformerBlock(attention=ROTATED, mlp=SMALL, attention_norms=norms, mlp_norms=norms)
 
 
-TURNED = attention(rotary=rotary(2))
+ROTATED = attention(rotary=rotary(2))
 SMALL = MLP(width=3, activation="silu", gated=True)
 BIASED = replace(PLAIN, width=3)
 MODELS = {
-    "llama": (model(sequential(TURNED, SMALL, RMS)), 10),
-    "llama tied": (model(sequential(TURNED, SMALL, RMS), tied=True), 0),
+    "llama": (model(sequential(ROTATED, SMALL, RMS)), 10),
+    "llama tied": (model(sequential(ROTATED, SMALL, RMS), tied=True), 0),
     "gpt2 tied": (model(sequential(attention(**BIASES), BIASED, LAYER), tied=True, positions=3, final_norm=LAYER), 19),
     "gpt2 untied": (model(sequential(attention(**BIASES), BIASED, LAYER), positions=3, final_norm=LAYER), 45),
     "tied with bias": (
         model(sequential(attention(**BIASES), BIASED, LAYER), tied=True, bias=True, positions=3, final_norm=LAYER), 20,
     ),
-    "neox": (model(sequential(replace(TURNED, **BIASES), BIASED, LAYER, parallel=True), final_norm=LAYER), 38),
+    "neox": (model(sequential(replace(ROTATED, **BIASES), BIASED, LAYER, parallel=True), final_norm=LAYER), 38),
     "cohere": (
         model(
-            sequential(TURNED, SMALL, BARE, parallel=True, shared_norm=True, mlp_norms=Norms()), tied=True,
+            sequential(ROTATED, SMALL, BARE, parallel=True, shared_norm=True, mlp_norms=Norms()), tied=True,
             final_norm=BARE,
         ), 14,
     ),
     "tied, no final gain": (
-        model(sequential(TURNED, SMALL, RMS), tied=True, final_norm=replace(RMS, gain=False)), 10
+        model(sequential(ROTATED, SMALL, RMS), tied=True, final_norm=replace(RMS, gain=False)), 10
     ),
-    "sinks": (model(sequential(replace(TURNED, sinks=True, **BIASES), SMALL, RMS)), 10),
+    "sinks": (model(sequential(replace(ROTATED, sinks=True, **BIASES), SMALL, RMS)), 10),
     "positions": (model(sequential(attention(), SMALL, RMS), positions=3), 15),
     "opt": (
         model(
@@ -342,7 +342,7 @@ def post_norm(own, layers: int, tied: bool, mlp: MLP = BIASED) -> TransformerSpe
         *thorough(
             (post_norm(attention(**BIASES), 2, tied=False), 32),
             (post_norm(attention(**BIASES), 1, tied=False, mlp=SMALL), 16),
-            (post_norm(TURNED, 1, tied=False), 11),
+            (post_norm(ROTATED, 1, tied=False), 11),
         ),
     ],
 )
@@ -447,7 +447,7 @@ def test_a_small_vocabulary_is_undecided() -> None:
 
 
 def test_the_program_of_a_model_turns_with_its_stream() -> None:
-    """In floats: all that writes turned, all that reads turned back; and the head alone does not follow."""
+    """In floats: all that writes rotated, all that reads rotated back; and the head alone does not follow."""
     spec = MODELS["llama"][0]
     program = model_program(spec)
     rng = np.random.default_rng(0)

@@ -58,11 +58,11 @@ def test_compare_and_writers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert max(np.abs(two[name] - one[name].astype(float)).max() for name in one) < 1e-5
     code, record = call(capsys, "canonicalize", llama, "--out", str(tmp_path / "form"), "--gauge", "echelon")
     assert code == 0 and record["gauge"] == "echelon"
-    code, record = call(capsys, "teleport", llama, "--out", str(tmp_path / "turned"), "--parts", "qk,residual")
+    code, record = call(capsys, "teleport", llama, "--out", str(tmp_path / "rotated"), "--parts", "qk,residual")
     assert code == 0
-    assert call(capsys, "compare", llama, str(tmp_path / "turned"), "--scope", "model")[0] == 0
-    assert call(capsys, "compare", llama, str(tmp_path / "turned"))[0] == 0
-    assert call(capsys, "compare", llama, str(tmp_path / "turned"), "--level", "exact")[0] == 3
+    assert call(capsys, "compare", llama, str(tmp_path / "rotated"), "--scope", "model")[0] == 0
+    assert call(capsys, "compare", llama, str(tmp_path / "rotated"))[0] == 0
+    assert call(capsys, "compare", llama, str(tmp_path / "rotated"), "--level", "exact")[0] == 3
 
 
 def test_every_head_and_the_wrong_units_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,12 +182,12 @@ def test_qk_norm_scale_is_not_a_symmetry() -> None:
 
 
 @pytest.mark.parametrize("family", ROTATABLE)
-def test_turned_streams(family: str) -> None:
-    """A turned stream is the same function, whether it was asked for or not; no exact proof says otherwise."""
+def test_rotated_streams(family: str) -> None:
+    """A rotated stream is the same function, whether it was asked for or not; no exact proof says otherwise."""
     model = reference(family)
     moved = teleport(model, 6, parts=(*PARTS, "residual")).moved()
     found = compare(model, moved, level="rounding")
-    assert found.same_function is True and "turned residual stream" in found.reason
+    assert found.same_function is True and "rotated residual stream" in found.reason
     assert compare(model, moved, level="rounding", scope="model").same_function is True
     assert compare(model, moved, level="exact").same_function is None
 

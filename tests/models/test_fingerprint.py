@@ -145,8 +145,8 @@ def test_rotary_layout_is_forgotten() -> None:
     # The norms differ in kind, so compare heads after making the probes agree: RMS against LayerNorm is not the point.
     assert len(one.heads) == len(two.heads) == 4
     a, b = cohere.layer(0).attention, llama.layer(0).attention
-    assert np.array_equal(a.turned_query.weight, b.turned_query.weight)
-    assert np.array_equal(a.turned_key.weight, b.turned_key.weight)
+    assert np.array_equal(a.rotated_query.weight, b.rotated_query.weight)
+    assert np.array_equal(a.rotated_key.weight, b.rotated_key.weight)
 
 
 def test_fused_and_split_agree() -> None:

@@ -74,7 +74,7 @@ def test_rotated_heads_have_no_linear_group() -> None:
     weights = layer.attention
     mix = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
     wrong = weights.with_(
-        turned_key=weights.turned_key.then(mix[None]), turned_query=weights.turned_query.then(mix[None])
+        rotated_key=weights.rotated_key.then(mix[None]), rotated_query=weights.rotated_query.then(mix[None])
     )
     assert relative(run(block, layer.with_(attention=wrong)), run(block, layer)) > 0.01
 
@@ -237,7 +237,7 @@ def test_streams_behind_front_ends(family: str) -> None:
             assert np.abs(place.tensors.raw(name) - tensor).max() < 1e-11 * max(1.0, np.abs(tensor).max()), name
     assert compare(reference(family), moved).same_function is True
     if family == "vit":
-        # Logits are the same in a turned stream; the hidden states, which a model without a classifier gives, are not.
+        # Logits are the same in a rotated stream; the hidden states, which a model without a classifier gives, are not.
         bare = [
             open_model({n: t for n, t in state_of(m).items() if not n.startswith("classifier.")}, model.config)
             for m in (reference(family), moved)

@@ -41,8 +41,8 @@ def turn(own: GroupedAttention, x: np.ndarray) -> np.ndarray:
     angles = np.outer(np.arange(x.shape[-3]), own.rotary.frequencies)[:, None]
     first, second = x[..., :half], x[..., half : 2 * half]
     cosine, sine = np.cos(angles), np.sin(angles)
-    turned = [first * cosine - second * sine, second * cosine + first * sine, x[..., 2 * half :]]
-    return np.concatenate(turned, axis=-1)
+    rotated = [first * cosine - second * sine, second * cosine + first * sine, x[..., 2 * half :]]
+    return np.concatenate(rotated, axis=-1)
 
 
 def attend(weights: Weights, own: GroupedAttention, u: np.ndarray) -> np.ndarray:
@@ -91,13 +91,15 @@ def evaluate(block: TransformerBlock, weights: Weights, x: np.ndarray) -> np.nda
 
 
 SMALL = attention(**BIASES)
-TURNED = attention(heads=4, head_dim=4, rotary=rotary(4, (1.0, 0.3)))
+ROTATED = attention(heads=4, head_dim=4, rotary=rotary(4, (1.0, 0.3)))
 POST, BOTH = Norms(stream=LAYER), Norms(input=RMS, output=RMS)
 KINDS = {
     "gpt2": sequential(SMALL, PLAIN, LAYER),
-    "llama": sequential(TURNED, GATED, RMS),
-    "qwen3": sequential(replace(TURNED, qk_norm=QKNorm(scope="per_head", norm=RMS)), GATED, RMS),
-    "gemma2": TransformerBlock(attention=replace(TURNED, softcap=3.0), mlp=GATED, attention_norms=BOTH, mlp_norms=BOTH),
+    "llama": sequential(ROTATED, GATED, RMS),
+    "qwen3": sequential(replace(ROTATED, qk_norm=QKNorm(scope="per_head", norm=RMS)), GATED, RMS),
+    "gemma2": TransformerBlock(
+        attention=replace(ROTATED, softcap=3.0), mlp=GATED, attention_norms=BOTH, mlp_norms=BOTH
+    ),
     "bert": TransformerBlock(attention=SMALL, mlp=PLAIN, attention_norms=POST, mlp_norms=POST),
     "neox": sequential(attention(**BIASES, head_dim=4, rotary=rotary(2, (0.7,))), PLAIN, LAYER, parallel=True),
     "sinks": sequential(replace(SMALL, sinks=True), GATED, RMS),

@@ -61,7 +61,7 @@ def test_silent_heads_are_left_out_exactly() -> None:
     assert compare(model, other, level="exact").same_function is True  # without the head
 
 
-def test_misfits_of_all_heads_are_there():
+def test_mismatches_of_all_heads_are_there():
     """A change of one query row shows in its head alone, in units of what rounding explains."""
     model = reference("llama")
     state = {name: model.tensors.raw(name).astype(np.float64) for name in model.tensors}

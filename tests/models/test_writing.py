@@ -39,11 +39,11 @@ def test_written_folders_compute_the_same(family: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["vit", "whisper"])
-def test_turned_front_ends_are_written(family: str, tmp_path: Path) -> None:
+def test_rotated_front_ends_are_written(family: str, tmp_path: Path) -> None:
     model = reference(family)
-    done = write_model(teleport(model, 3, parts=("residual",)), tmp_path / "turned")
+    done = write_model(teleport(model, 3, parts=("residual",)), tmp_path / "rotated")
     assert done.check.same_function is True
-    assert compare(model, open_model(tmp_path / "turned"), scope="model").same_function is True
+    assert compare(model, open_model(tmp_path / "rotated"), scope="model").same_function is True
 
 
 def test_kept_types_and_copied_files(tmp_path: Path) -> None:

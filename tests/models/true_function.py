@@ -51,8 +51,8 @@ class TrueFunction:
         angles = np.outer(np.arange(x.shape[-3]), own.rotary.frequencies)[:, None]
         cosine, sine = (self.xp.asarray(table(angles) * own.rotary.amplitude) for table in (np.cos, np.sin))
         first, second = x[..., :half], x[..., half : 2 * half]
-        turned = [first * cosine - second * sine, second * cosine + first * sine, x[..., 2 * half :]]
-        return self.xp.concatenate(turned, -1)
+        rotated = [first * cosine - second * sine, second * cosine + first * sine, x[..., 2 * half :]]
+        return self.xp.concatenate(rotated, -1)
 
     def read(self, name: str, part: str, u: Any) -> Any:
         return self.xp.einsum("hal,...tl->...tha", self.weights[f"{name}.{part}"], u) + self.bias(f"{name}.{part}_bias")
@@ -70,8 +70,8 @@ class TrueFunction:
         keys = self.latent(name, "key", latent.key_norm, source)
         plain, values = self.read(name, "key", keys), self.read(name, "value", keys)
         if own.rotated:
-            turned = self.read(name, "key_turned", source)
-            plain = self.xp.concatenate([self.xp.concatenate([turned] * own.heads, -2), plain], -1)
+            rotated = self.read(name, "key_rotated", source)
+            plain = self.xp.concatenate([self.xp.concatenate([rotated] * own.heads, -2), plain], -1)
         return self.read(name, "query", queries), plain, values
 
     def qk_norm(self, gain: str, own: GroupedAttention, x: Any) -> Any:

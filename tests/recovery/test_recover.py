@@ -121,7 +121,7 @@ def test_float_layers_come_back_near_machine_precision():
         V = rng.standard_normal((d_out, d))
         table = quadric_table(A, V, RR)
         split = split_layer_floats(table)
-        assert split.status == "real" and split.misfit < 1e-13
+        assert split.status == "real" and split.residual < 1e-13
         gaps = [abs(np.vdot(p.A, A)) / np.linalg.norm(p.A) / np.linalg.norm(A) for p in split.points]
         assert max(gaps) > 1 - 1e-12
 
@@ -132,7 +132,7 @@ def test_float_layer_error_is_of_the_size_of_the_noise():
     table = quadric_table(A, V, RR)
     noisy = table * (1 + 1e-6 * rng.standard_normal(table.shape))
     split = split_layer_floats(noisy, tolerance=1e-4)
-    assert 1e-8 < split.misfit < 1e-5
+    assert 1e-8 < split.residual < 1e-5
     assert split_layer_floats(noisy, tolerance=1e-8).status == "none"
 
 

@@ -127,13 +127,13 @@ class _HeadsQuestion:
 
     def refute_by_minor(self, table: Array) -> HeadsCertification | None:
         """A minor of size H v + 1 or H a + 1 of a flattening, if one is not zero."""
-        for side, bound, turned in (
+        for side, bound, slices in (
             ("output", self.heads * self.value, table),
             ("target", self.heads * self.attention, np.swapaxes(table, 0, 1)),
         ):
-            if bound >= len(turned):
+            if bound >= len(slices):
                 continue
-            flat = turned.reshape(len(turned), -1)
+            flat = slices.reshape(len(slices), -1)
             minor_places = nonzero_minor(GF(WORD_PRIME).convert(flat).T, bound + 1, WORD_PRIME)
             if minor_places is None:
                 continue

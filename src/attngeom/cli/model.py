@@ -38,7 +38,7 @@ METHODS = ("linear", "spherical", "task")
 LEVELS, GAUGES = ("auto", "exact", "rounding"), ("echelon", "balanced", "rotated")
 Folder = Annotated[Path, typer.Argument(help="Folder with config.json and safetensors weights.")]
 Out = Annotated[Path, typer.Option("--out", help="New folder for the result; it must not exist.")]
-Scope = Annotated[str, choice_option("--scope", SCOPES, "layer, or model: the residual stream may be turned as well.")]
+Scope = Annotated[str, choice_option("--scope", SCOPES, "layer, or model: the residual stream may be rotated as well.")]
 Live = Annotated[
     bool,
     typer.Option("--live-check/--no-live-check", help="Ask transformers for the logits of both folders as well."),
@@ -153,7 +153,7 @@ def compare_command(
     other: Folder,
     level: Annotated[str, choice_option("--level", LEVELS, "auto, exact or rounding.")] = "auto",
     scope: Scope = "layer",
-    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed misfit of every head.")] = None,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", help="Allowed mismatch of every head.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the recovered symmetry (safetensors).")] = None,
     every: Annotated[bool, flag("--all", "List everything that differs, not the worst five.")] = False,
     workers: Workers = None,
@@ -333,7 +333,7 @@ def merge_command(
     ] = "linear",
     base: Annotated[Path | None, typer.Option("--base", help="For task: the model that all were tuned from.")] = None,
     align: Annotated[bool, typer.Option("--align/--no-align", help="Bring all into the gauge of the first.")] = True,
-    scope: Annotated[str, choice_option("--scope", ("auto", *SCOPES), "Whether streams are turned as well.")] = "auto",
+    scope: Annotated[str, choice_option("--scope", ("auto", *SCOPES), "Whether streams are rotated as well.")] = "auto",
     rank: Annotated[int | None, typer.Option("--rank", help="Adapters: cut the sum to this rank.")] = None,
     dtype: Dtype = "auto",
     json: Json = False,
@@ -362,7 +362,7 @@ def merge_command(
     record = written.to_json()
     shown = {"path": record["path"], "method": method, "weights": ", ".join(f"{w:.4g}" for w in written.weights)}
     for number, row in enumerate(written.inputs):
-        words = "as it is" if row["scope"] is None else f"aligned by {row['scope']}, misfit {row['worst_misfit']:.1e}"
+        words = "as it is" if row["scope"] is None else f"aligned by {row['scope']}, mismatch {row['worst_misfit']:.1e}"
         shown[f"input {number + 1}"] = f"{row['path']}: {words}"
     least, middle, largest = written.norms
     shown["norms over those of the inputs"] = f"{least:.3f} to {largest:.3f}, median {middle:.3f}"
@@ -375,7 +375,7 @@ def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     shown = {name: _words(value) for name, value in record.items() if name != "check"}
     check = record["check"]
     worst = f"{digits.error(check['worst_misfit'])}, {digits.error(check['allowed'])} allowed"
-    shown |= {"bytes": f"{written.bytes:,}", "worst misfit to the input": worst}
+    shown |= {"bytes": f"{written.bytes:,}", "worst mismatch to the input": worst}
     shown |= {"check by transformers": written.live.words}
     print_answer(json, record, pairs("written", shown))
 

@@ -1,6 +1,6 @@
 """Damped least squares in floats (Levenberg and Marquardt): local minima of ‖r(x)‖, one or a stack of them at once.
 
-SciPy's ``least_squares`` comes to the same misfits at three to five times the cost (``benchmarks/fitting.py``); it
+SciPy's ``least_squares`` comes to the same residuals at three to five times the cost (``benchmarks/fitting.py``); it
 cannot keep directions at rest along which ‖r‖ is constant, as on fibers of parametrizations, and fits no stacks.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def fit(
     start: Array,
-    misfit: Callable[[Array], Array],
+    residual: Callable[[Array], Array],
     derivative: Callable[[Array], tuple[Array | LinearOperator, Array]],
     *,
     steps: int,
@@ -39,7 +39,7 @@ def fit(
     >>> bool(abs(x[0] - 2**0.5) < 1e-14)
     True
     """
-    x, r = start, misfit(start)
+    x, r = start, residual(start)
     damping = np.full(x.shape[:-1], DAMPING)
     refused = np.zeros(x.shape[:-1], dtype=int)
     is_done = np.zeros(x.shape[:-1], dtype=bool)
@@ -51,8 +51,8 @@ def fit(
             B, units = derivative(x)
             solve, steps = _solver(B, r, cut), steps - 1
         trial = x - units * solve(damping)
-        residual = misfit(trial)
-        before, after = np.linalg.norm(r, axis=-1), np.linalg.norm(residual, axis=-1)
+        moved = residual(trial)
+        before, after = np.linalg.norm(r, axis=-1), np.linalg.norm(moved, axis=-1)
         better = (after < before) & ~is_done
         refused = np.where(better, 0, refused + 1)
         is_small = (after > 0.5 * before) & (after <= rest) | (after > (1 - FIT_PROGRESS) * before) | (after == 0)
@@ -63,7 +63,7 @@ def fit(
             np.where(is_done, damping, damping * DAMPING_HARDENED),
         )
         if better.any():
-            x, r = np.where(better[..., None], trial, x), np.where(better[..., None], residual, r)
+            x, r = np.where(better[..., None], trial, x), np.where(better[..., None], moved, r)
             solve = None
         if is_done.all():
             break

@@ -211,16 +211,16 @@ def _in_floats(source: Slices, request: _Request) -> Heads:
     ranks = result.ranks[0].value, result.ranks[1].value
     blocks = result.blocks
     tolerance = min(max(RECOVERED_ERROR, 100 * noise * max(blocks.amplification, 1.0)), HEADS_RESIDUAL)
-    known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "misfit": result.misfit}
+    known: dict[str, Any] = {"seed": seed, "ranks": ranks, "gap": blocks.gap, "residual": result.residual}
     known["amplification"] = blocks.amplification
     heads = [head for head in result.heads if head is not None]
-    if len(heads) < len(result.heads) or not result.misfit <= tolerance:
+    if len(heads) < len(result.heads) or not result.residual <= tolerance:
         reason = (
-            f"the best {len(result.heads)} blocks miss the function by {digits.error(result.misfit)}, or are no heads"
+            f"the best {len(result.heads)} blocks miss the function by {digits.error(result.residual)}, or are no heads"
         )
         return Heads(standing="undecided", reason=reason, outcome="undecided", **known)
     balanced_heads = tuple(FoundHead(*balanced(*head), RR, a, v) for head, (v, a) in zip(heads, blocks.sizes))
-    reason = f"{len(balanced_heads)} heads fit the function to {digits.error(result.misfit)}"
+    reason = f"{len(balanced_heads)} heads fit the function to {digits.error(result.residual)}"
     return Heads(standing="estimate", reason=reason, outcome="found", blocks=balanced_heads, **known)
 
 

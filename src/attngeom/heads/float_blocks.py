@@ -22,7 +22,7 @@ from attngeom.limits.trials import BLOCK_GRADIENT_STEPS, BLOCK_NEWTON_STEPS, BLO
 class Blocks:
     """T_i ≈ B · diag(C_i) · G: ``sizes`` are (rows, columns) of the diagonal blocks.
 
-    ``misfit`` is the relative size of all that lies outside the blocks. ``gap`` is the ratio between the weakest
+    ``residual`` is the relative size of all that lies outside the blocks. ``gap`` is the ratio between the weakest
     coupling inside a head and the strongest between two. ``amplification``: a random error of the slices of relative
     size η moves the projectors onto the blocks by about this times η.
     """
@@ -30,7 +30,7 @@ class Blocks:
     B: Array
     G: Array
     sizes: tuple[tuple[int, int], ...]
-    misfit: float
+    residual: float
     gap: float
     amplification: float
 
@@ -74,8 +74,8 @@ def _whiten(slices: Array) -> tuple[Array, Array]:
     even = slices / np.linalg.norm(slices) * np.sqrt(k * n)
     for _ in range(BLOCK_SCALINGS):
         for side in (0, 1):
-            turned = even if side == 0 else np.swapaxes(even, 1, 2)
-            gram = np.einsum("tab,tcb->ac", turned, turned, optimize=True) / k
+            transposed = even if side == 0 else np.swapaxes(even, 1, 2)
+            gram = np.einsum("tab,tcb->ac", transposed, transposed, optimize=True) / k
             values, vectors = lapack.eigh(gram)
             roots = np.sqrt(np.maximum(values, np.finfo(float).eps * values[-1]))
             root = (vectors * roots) @ vectors.T
@@ -242,21 +242,21 @@ def _refine(
     """Newton steps for off-diagonal blocks zero, each by least squares over all slices; never worse than before."""
     form = _Form(sizes)
     try:
-        C, misfit = form.blocks_of(slices, B, G)
+        C, residual = form.blocks_of(slices, B, G)
         for _ in range(BLOCK_NEWTON_STEPS):
             X, Y = form.solve(C)
             moved_B, moved_G = B + B @ X, G + Y @ G
             moved_C, moved = form.blocks_of(slices, moved_B, moved_G)
-            if not moved < misfit:
+            if not moved < residual:
                 break
-            done = moved > misfit / 4
-            B, G, C, misfit = moved_B, moved_G, moved_C, moved
+            done = moved > residual / 4
+            B, G, C, residual = moved_B, moved_G, moved_C, moved
             if done:
                 break
         amplification = form.amplification(B, G, C, metric, rng)
     except (RangeError, SingularError):
         return None
-    return Blocks(B, G, sizes, misfit, gap, amplification)
+    return Blocks(B, G, sizes, residual, gap, amplification)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from attngeom.results import Failure
 
 @dataclass(frozen=True, eq=False)
 class FloatHeads:
-    """Matrices (A, V) of the heads that were found, the block form behind them, and the relative misfit of both.
+    """Matrices (A, V) of the heads that were found, the block form behind them, and the relative residual of both.
 
     ``heads`` has None where a block is no head. ``basis`` holds orthonormal columns that span the outputs; ``ranks``
     are those of the two flattenings of the function.
@@ -31,7 +31,7 @@ class FloatHeads:
     blocks: Blocks
     basis: Array
     ranks: tuple[Rank, Rank]
-    misfit: float
+    residual: float
 
 
 def find_float_heads(
@@ -40,7 +40,7 @@ def find_float_heads(
     """The heads of a layer in floats, or why there are none.
 
     ``totals`` are the flattening ranks Σ v and Σ a, if known; else they are read off the singular values above
-    ``noise``. The misfit is ‖T − Σ_h T_h‖ / ‖T‖ on slices that were not used.
+    ``noise``. The residual is ‖T − Σ_h T_h‖ / ‖T‖ on slices that were not used.
     """
     rng = np.random.default_rng(seed)
     count = RANDOM_SLICES if source.d < WIDE_SLICES_FROM else WIDE_SLICES

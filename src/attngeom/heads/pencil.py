@@ -125,8 +125,8 @@ def sandwich(left: Array, C: Array, right: Array) -> Array:
     """left C_s right over Q for all slices C_s of an array (n, m, S)."""
     _, m, S = C.shape
     moved = QQ.matmul(left, C.reshape(len(C), m * S)).reshape(len(left), m, S)
-    turned = QQ.matmul(np.swapaxes(moved, 1, 2).reshape(-1, m), right)
-    return np.swapaxes(turned.reshape(len(left), S, -1), 1, 2)
+    transposed = QQ.matmul(np.swapaxes(moved, 1, 2).reshape(-1, m), right)
+    return np.swapaxes(transposed.reshape(len(left), S, -1), 1, 2)
 
 
 def trace_form(basis: list[Endomorphism]) -> Array:
@@ -136,5 +136,5 @@ def trace_form(basis: list[Endomorphism]) -> Array:
     [[3]]
     """
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
-    turned = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
-    return QQ.matmul(flat, turned.T)
+    transposed = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
+    return QQ.matmul(flat, transposed.T)

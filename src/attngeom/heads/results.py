@@ -40,7 +40,7 @@ class Heads(Result):
     not a direct sum of heads); "undecided". ``unique``: True if every layer with the same Σ rank V_h and Σ rank A_h has
     these heads (Theorem H), False if others exist, None if it cannot be told. ``ranks`` are the flattening ranks Σ v
     and Σ a, ``commutant`` the dimension of the commutant (exact input). For floats ``gap`` tells how clearly the heads
-    are separated, ``misfit`` is the relative misfit of their sum, and ``amplification`` how much random errors of the
+    are separated, ``residual`` is the relative error of their sum, and ``amplification`` how much random errors of the
     function grow in the projectors onto the heads.
     """
 
@@ -50,7 +50,7 @@ class Heads(Result):
     ranks: tuple[int, int] | None = None
     commutant: int | None = None
     gap: float | None = None
-    misfit: float | None = None
+    residual: float | None = None
     amplification: float | None = None
 
     @property
@@ -64,7 +64,7 @@ class Heads(Result):
             "unique": self.unique,
             "ranks": None if self.ranks is None else list(self.ranks),
             **self.select("commutant", "gap"),
-            "residual": self.misfit,
+            "residual": self.residual,
             "amplification": self.amplification,
             "heads": [block.to_json() for block in self.blocks],
             "seed": self.seed,
@@ -81,8 +81,8 @@ class Heads(Result):
         lines["unique"] = words[self.unique]
         if self.commutant is not None:
             lines["commutant"] = f"dimension {self.commutant}"
-        if self.misfit is not None:
-            lines["misfit"] = digits.error(self.misfit)
+        if self.residual is not None:
+            lines["residual"] = digits.error(self.residual)
         if self.gap is not None:
             lines["gap"] = digits.gap(self.gap)
         if self.amplification is not None:

@@ -28,7 +28,7 @@ def check_width(d: int) -> None:
 
 
 def split_layer_floats(table: Array, tolerance: float = RECOVERED_ERROR, seed: int = 0) -> LayerSplitting:
-    """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative misfit exceeds ``tolerance``.
+    """The (A, V) with T[n, m] ≈ α_m ν_n of least squares; "none" if the relative residual exceeds ``tolerance``.
 
     V is found from the directions of G(y) = (V y)(Aᵀ y)ᵀ over many y, if rk V ≥ 2, or A from the other directions, if
     rk A ≥ 2; the rest is linear. If both have rank one, G = b(y) h qᵀ with a quadratic form b = k v.
@@ -46,8 +46,8 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED_ERROR, seed: i
     scored = []
     for separation, A, V in candidates:
         A, V = alternate(table, A, V)
-        misfit = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
-        scored.append((misfit, separation, A, V))
+        residual = float(np.linalg.norm(table - quadric_table(A, V, RR))) / size
+        scored.append((residual, separation, A, V))
     # Candidates that differ by rounding keep their order: the first knows how well it is determined.
     least = min(entry[0] for entry in scored)
     scored.sort(key=lambda entry: 0.0 if entry[0] <= max(10 * least, 1e-13) else entry[0])
@@ -57,16 +57,18 @@ def split_layer_floats(table: Array, tolerance: float = RECOVERED_ERROR, seed: i
         is_complex = pair is not None and np.linalg.norm(table - pair) <= tolerance * size
         reason = f"the closest layer misses the coefficients by {digits.error(best)}, more than {tolerance:.0e}"
         status: Status = "complex" if is_complex else "none"
-        return LayerSplitting(status, RR, reason=COMPLEX if is_complex else reason, misfit=best, separation=separation)
+        return LayerSplitting(
+            status, RR, reason=COMPLEX if is_complex else reason, residual=best, separation=separation
+        )
     points = [_normalised(A, V)]
-    for misfit, _, other_A, other_V in scored[1:]:
+    for residual, _, other_A, other_V in scored[1:]:
         # A second point of the fiber fits as well and has another A.
-        if misfit <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
+        if residual <= max(10 * best, 1e-12) and _angle(A, other_A) > 1e-6 + 100 * best**0.5:
             points.append(_normalised(other_A, other_V))
             break
     spectra = lapack.svdvals(points[0].A), lapack.svdvals(points[0].V)
     rank_A, rank_V = (int(np.sum(values > max(1e-10, 100 * best) * values[0])) for values in spectra)
-    return LayerSplitting("real", RR, tuple(points), rank_A, rank_V, misfit=best, separation=separation)
+    return LayerSplitting("real", RR, tuple(points), rank_A, rank_V, residual=best, separation=separation)
 
 
 def _angle(a: Array, b: Array) -> float:
@@ -115,15 +117,15 @@ def _solve_factors(table: Array, forms: Array) -> Array:
 def alternate(
     table: Array, A: Array, V: Array, sweeps: int = SPLITTING_SWEEPS, worthwhile: float = 0.01
 ) -> tuple[Array, Array]:
-    """Alternating least squares for T[n, m] ≈ α_m ν_n until a sweep lowers the misfit by less than is worthwhile."""
+    """Alternating least squares for T[n, m] ≈ α_m ν_n until a sweep lowers the residual by less than is worthwhile."""
     last = np.inf
     for _ in range(sweeps):
         A = _solve_factors(np.moveaxis(table, 1, 0), V)
         V = _solve_factors(table, A.T).T
-        misfit = float(np.linalg.norm(table - quadric_table(A, V, RR)))
-        if misfit > (1 - worthwhile) * last:
+        residual = float(np.linalg.norm(table - quadric_table(A, V, RR)))
+        if residual > (1 - worthwhile) * last:
             break
-        last = misfit
+        last = residual
     return A, V
 
 

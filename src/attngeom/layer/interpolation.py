@@ -25,7 +25,7 @@ class Interpolation:
 
     coefficients: Coefficients
     queries: int
-    misfit: float | None
+    residual: float | None
 
 
 def interpolate(
@@ -68,8 +68,8 @@ def interpolate(
         inputs = on_grid(domain.random(shape, rng))
     else:
         inputs = domain.convert(rng.integers(0, 2**31, size=shape))
-    misfit = _check(asked, coefficients, inputs, tolerance)
-    return Interpolation(coefficients, asked.queries - before, misfit)
+    residual = _check(asked, coefficients, inputs, tolerance)
+    return Interpolation(coefficients, asked.queries - before, residual)
 
 
 @dataclass(frozen=True)

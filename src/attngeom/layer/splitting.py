@@ -37,7 +37,7 @@ class LayerSplitting:
     "complex" (over Q(√D), D < 0: no real weights, but a limit point of the Zariski closure), "none" (no factorization
     over any field). ``points`` holds one point, or both points of a two-point fiber, scaled so that the first nonzero
     entry of V is 1. ``reason`` says why there are no real weights. Floats are fitted by least squares, with ranks of
-    the fit: ``misfit`` is ‖T − T(A, V)‖ / ‖T‖, ``separation`` how well A and V are determined (near 0: not at all).
+    the fit: ``residual`` is ‖T − T(A, V)‖ / ‖T‖, ``separation`` how well A and V are determined (near 0: not at all).
     """
 
     status: Status
@@ -46,7 +46,7 @@ class LayerSplitting:
     rank_A: int = 0
     rank_V: int = 0
     reason: str = ""
-    misfit: float | None = None
+    residual: float | None = None
     separation: float | None = None
 
 

@@ -177,7 +177,7 @@ class AdapterComparison(Result):
 
     def rows(self) -> Mapping[str, Any]:
         word = {True: "same change", False: "different changes", None: "undecided"}[self.same_change]
-        wrong = {m["module"]: f"misfit {m['misfit']:.2e}, {m['expected']:.1e} expected" for m in self.modules
+        wrong = {m["module"]: f"mismatch {m['misfit']:.2e}, {m['expected']:.1e} expected" for m in self.modules
                  if m["same"] is not True and "misfit" in m}  # fmt: skip
         return {word: f"({self.level}, {self.standing}) {self.reason}", **wrong}
 
@@ -207,7 +207,7 @@ def compare_adapters(one: Adapter, other: Adapter, *, seed: int = 0) -> AdapterC
     same = False if False in verdicts else None if None in verdicts else True
     worst = max(rows, key=lambda row: row["misfit"] / row["expected"] if "misfit" in row else np.inf)
     reason = f"worst {worst['module'][-100:]}" + (
-        f": misfit {worst['misfit']:.2e}" if "misfit" in worst else " differs"
+        f": mismatch {worst['misfit']:.2e}" if "misfit" in worst else " differs"
     )
     standing: Standing = "undecided" if same is None else "estimate"
     return AdapterComparison(
@@ -248,13 +248,13 @@ def _measure(one: Adapter, other: Adapter, module: str, unit: float) -> dict[str
     whole = _product_size(np.concatenate([sides[0][0], -sides[1][0]], axis=1), np.concatenate([s[1] for s in sides]))
     size = _product_size(*sides[0])
     noise = sum(2 * ((up**2).sum(axis=0) * (down**2).sum(axis=1)).sum() for up, down in sides)
-    misfit = whole / size if size else float(whole > 0)
+    mismatch = whole / size if size else float(whole > 0)
     expected = (
         RESIDUAL_MARGIN * MEAN_ROUNDING * max(unit, FOLDING_ROUNDING) * (float(np.sqrt(noise)) / size if size else 1.0)
     )
-    ratio = misfit / expected
+    ratio = mismatch / expected
     same = True if ratio <= TENSORS_AGREE else False if ratio >= TENSORS_DIFFER else None
-    return {"module": module, "same": same, "misfit": float(misfit), "expected": float(expected)}
+    return {"module": module, "same": same, "misfit": float(mismatch), "expected": float(expected)}
 
 
 def _product_size(up: Array, down: Array) -> float:

@@ -95,7 +95,7 @@ def compare(
 ) -> ModelComparison:  # fmt: skip
     """Compare two models: settings, exact fingerprints, then alignment within rounding.
 
-    ``scope`` model also allows a turned residual stream; ``tolerance`` replaces the expected misfit of every head.
+    ``scope`` model also allows a rotated residual stream; ``tolerance`` replaces the expected mismatch of every head.
     ``unit`` is the unit roundoff to allow for, by default that of the coarser file; ``turns`` bring the streams of the
     other model back where they are known and need not be recovered; a ``crew`` works on several layers at once.
     """
@@ -205,7 +205,7 @@ def _compare_exactly(
             same = None
             reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
         elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
-            same, reason = None, reason + "; the residual stream may be turned: level rounding decides"
+            same, reason = None, reason + "; the residual stream may be rotated: level rounding decides"
         elif reads_bare_tables(one.spec) and not layers[0].same:
             same, reason = None, reason + "; biases may hold what tables held: level rounding decides"
     unknown = _unknown_differences(one, other)
@@ -268,9 +268,9 @@ def _compare_rounded(
         if again.same_function is not False:
             return again
     if same is False and scope == "layer" and layers[-1].wrong:
-        turned = _compare_turned(one, other, unit, listed, tolerance, seed, progress, crew)
-        if turned is not None:
-            return turned
+        rotated = _compare_rotated(one, other, unit, listed, tolerance, seed, progress, crew)
+        if rotated is not None:
+            return rotated
     unknown = _unknown_differences(one, other)
     reason = _reason(same, layers)
     if same and unknown:
@@ -299,7 +299,7 @@ def _compare_one(
     return comparison, symmetry
 
 
-def _compare_turned(
+def _compare_rotated(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], tolerance: float | None, seed: int,
     progress: Callable[[int, int], None] | None, crew: Crew,
 ) -> ModelComparison | None:  # fmt: skip
@@ -317,14 +317,14 @@ def _compare_turned(
     comparison = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew, turns)
     if comparison.same_function is False:
         return None
-    return replace(comparison, reason=f"in a turned residual stream (scope model): {comparison.reason}")
+    return replace(comparison, reason=f"in a rotated residual stream (scope model): {comparison.reason}")
 
 
 def _reason(same: bool | None, layers: list[LayerComparison]) -> str:
     worst = max((layer for layer in layers if layer.worst), key=lambda layer: layer.worst.ratio if layer.worst else 0)
-    misfit = worst.worst
-    assert misfit is not None
-    text = measured(worst.tensor or misfit.part, misfit)
+    mismatch = worst.worst
+    assert mismatch is not None
+    text = measured(worst.tensor or mismatch.part, mismatch)
     hidden = [layer for layer in layers if layer.hidden is not None]
     if same is None and hidden:
         place, gap = hidden[0].layer, hidden[0].hidden

@@ -18,7 +18,7 @@ from attngeom.limits.work import ROW_BEGINNING
 from attngeom.models.affine import Affine
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
-from attngeom.models.misfits import PREFIXES
+from attngeom.models.mismatches import PREFIXES
 from attngeom.models.recovery import Recovered
 
 Hidden = dict[str, set[int]]

@@ -132,11 +132,11 @@ def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
     return y * latent.gain if norm is None else normalise(y, norm) * latent.gain
 
 
-def _qk_normalised(turned: Array, plain: Array, spec: GroupedAttention, gain: Array) -> tuple[Array, Array]:
+def _qk_normalised(rotated: Array, plain: Array, spec: GroupedAttention, gain: Array) -> tuple[Array, Array]:
     """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains."""
     assert spec.qk_norm is not None
-    f, t = turned.shape[1:]
-    values = np.concatenate([turned.real, turned.imag, plain], axis=1)
+    f, t = rotated.shape[1:]
+    values = np.concatenate([rotated.real, rotated.imag, plain], axis=1)
     if spec.qk_norm.is_joint:
         flat = normalise(values.reshape(-1, t).T, spec.qk_norm.norm).T
         values = flat.reshape(values.shape)
@@ -151,18 +151,18 @@ def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: Attentio
     heads, latent = weights.heads, spec.latent
     query_in = _latent(x, weights.query_latent, latent.query_norm if latent else None).T
     key_in = _latent(source, weights.key_latent, latent.key_norm if latent else None).T
-    turned_q, plain_q = weights.turned_query(query_in), weights.query(query_in)
-    turned_k, plain_k = weights.turned_key(source.T), weights.key(key_in)
+    rotated_q, plain_q = weights.rotated_query(query_in), weights.query(query_in)
+    rotated_k, plain_k = weights.rotated_key(source.T), weights.key(key_in)
     if weights.query_gain is not None and weights.key_gain is not None:
-        turned_q, plain_q = _qk_normalised(turned_q, plain_q, spec, weights.query_gain)
-        turned_k, plain_k = _qk_normalised(turned_k, plain_k, spec, weights.key_gain)
+        rotated_q, plain_q = _qk_normalised(rotated_q, plain_q, spec, weights.query_gain)
+        rotated_k, plain_k = _qk_normalised(rotated_k, plain_k, spec, weights.key_gain)
     plain_k = np.repeat(plain_k, heads // len(plain_k), axis=0)
     scores = plain_q.transpose(0, 2, 1) @ plain_k
     if spec.rotary is not None:
         angles = np.exp(1j * np.outer(spec.rotary.frequencies, np.arange(max(len(x), len(source)))))
-        turned_q = turned_q * angles[:, : len(x)]
-        turned_k = np.repeat(turned_k * angles[:, : len(source)], heads // len(turned_k), axis=0)
-        scores = scores + spec.rotary.amplitude**2 * (turned_q.transpose(0, 2, 1) @ turned_k.conj()).real
+        rotated_q = rotated_q * angles[:, : len(x)]
+        rotated_k = np.repeat(rotated_k * angles[:, : len(source)], heads // len(rotated_k), axis=0)
+        scores = scores + spec.rotary.amplitude**2 * (rotated_q.transpose(0, 2, 1) @ rotated_k.conj()).real
     scores = scores * spec.scale
     if spec.softcap is not None:
         scores = spec.softcap * np.tanh(scores / spec.softcap)

@@ -94,22 +94,22 @@ def _values(inner: Array, outer: Array, share: int) -> Array:
     return lapack.svdvals(cores)
 
 
-def _real_rows(turned: Array, plain: Array) -> Array:
-    return np.concatenate([turned.real, turned.imag, plain], axis=1)
+def _real_rows(rotated: Array, plain: Array) -> Array:
+    return np.concatenate([rotated.real, rotated.imag, plain], axis=1)
 
 
 def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float, centred: bool) -> list[HeadRow]:
     heads, share = weights.heads, weights.heads // weights.groups
-    turned = np.repeat(weights.turned_key.weight, weights.groups // weights.turned_groups, axis=0)
-    same_input = turned.shape[-1] == weights.key.weight.shape[-1]
-    keys = _real_rows(turned, weights.key.weight) if same_input else weights.key.weight
+    rotated = np.repeat(weights.rotated_key.weight, weights.groups // weights.rotated_groups, axis=0)
+    same_input = rotated.shape[-1] == weights.key.weight.shape[-1]
+    keys = _real_rows(rotated, weights.key.weight) if same_input else weights.key.weight
     # The rows of a centred head sum to zero.
     key_values = lapack.svdvals(keys)[:, : keys.shape[1] - centred]
     value_values = lapack.svdvals(weights.value.weight)
     plain = _values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), share)
-    pairs = np.sqrt((np.abs(weights.turned_query.weight) ** 2).sum(axis=-1))
+    pairs = np.sqrt((np.abs(weights.rotated_query.weight) ** 2).sum(axis=-1))
     pairs = pairs * np.repeat(
-        np.sqrt((np.abs(weights.turned_key.weight) ** 2).sum(axis=-1)), heads // weights.turned_groups, axis=0
+        np.sqrt((np.abs(weights.rotated_key.weight) ** 2).sum(axis=-1)), heads // weights.rotated_groups, axis=0
     )
     scores = -np.sort(-np.concatenate([plain, pairs], axis=1), axis=1)
     outputs = _values(weights.value.weight, weights.output, share)
@@ -158,8 +158,8 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
 
     No matrix of the size of the stream is made: a layer has hundreds of pairs of heads.
     """
-    turned_share = weights.heads // weights.turned_groups
-    (k, q), (l, r) = ((weights.turned_key.weight[h // turned_share], weights.turned_query.weight[h]) for h in (i, j))
+    rotated_share = weights.heads // weights.rotated_groups
+    (k, q), (l, r) = ((weights.rotated_key.weight[h // rotated_share], weights.rotated_query.weight[h]) for h in (i, j))
     sizes = (np.abs(k) ** 2).sum(axis=1)
     # l = α k + m with m orthogonal to k, so that conj(k) qᵀ − conj(l) rᵀ = conj(k) (q − conj(α) r)ᵀ − conj(m) rᵀ.
     along = np.where(sizes > 0, (k.conj() * l).sum(axis=1) / np.where(sizes > 0, sizes, 1.0), 0.0)
@@ -187,7 +187,7 @@ def _head_findings(
     layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights, centred: bool
 ) -> list[Remark]:
     remarks = []
-    a = weights.key.weight.shape[1] + 2 * weights.turned_key.weight.shape[1] - centred
+    a = weights.key.weight.shape[1] + 2 * weights.rotated_key.weight.shape[1] - centred
     if weights.key_latent is not None:
         a = weights.key.weight.shape[1]
     v = weights.value.weight.shape[1]
@@ -233,7 +233,7 @@ def _rotary_findings(layer: int, part: str, spec: GroupedAttention, weights: Att
         text = "equal rotary frequencies: their pairs mix by a larger group than one phase each"
         remarks.append(Remark(layer=layer, part=f"{part} rotary", text=text, value=None))
     if weights.query_gain is not None and weights.key_gain is not None and not spec.is_centred:
-        f = weights.turned_key.weight.shape[1]
+        f = weights.rotated_key.weight.shape[1]
         equal = (weights.query_gain[:, :f] == weights.query_gain[:, f : 2 * f]).all(axis=0)
         equal &= (weights.key_gain[:, :f] == weights.key_gain[:, f : 2 * f]).all(axis=0)
         if equal.any():

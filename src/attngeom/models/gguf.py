@@ -66,7 +66,7 @@ class Conversion:
     """What converters make of one family: ``architecture`` in the file, names below a layer and outside of them.
 
     ``pairs``: query and key rows are stored pair by pair; ``offset`` is added to gains; ``transposed``: matrices of
-    layers are turned.
+    layers are stored so.
     """
 
     architecture: str

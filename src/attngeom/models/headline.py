@@ -13,7 +13,7 @@ from attngeom.limits.memory import CACHED_ENTRIES
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.affine import row_blocks
 from attngeom.models.layer_comparison import LayerComparison
-from attngeom.models.misfits import Misfit
+from attngeom.models.mismatches import Mismatch
 from attngeom.models.model import Model
 from attngeom.models.names import file_name
 
@@ -97,7 +97,7 @@ def _is_equal(one: Model, other: Model, name: str) -> bool:
     return all(np.array_equal(one_raw[part], other_raw[part]) for part in row_blocks(one_raw))
 
 
-def sentence(blame: Blame, worst: tuple[str, Misfit] | None) -> str:
+def sentence(blame: Blame, worst: tuple[str, Mismatch] | None) -> str:
     """One sentence that names what differs."""
     names = list(blame.tensors[:3])
     if not names:
@@ -110,14 +110,14 @@ def sentence(blame: Blame, worst: tuple[str, Misfit] | None) -> str:
     return f"{text} {verb}{rest}" + ("" if worst is None else f"; {measured(*worst)}")
 
 
-def measured(name: str, misfit: Misfit) -> str:
-    """A misfit and the bound that decides.
+def measured(name: str, mismatch: Mismatch) -> str:
+    """A mismatch and the bound that decides.
 
-    >>> measured("q", Misfit(part="query", index=2, value=0.5, expected=1e-3, factor=3.0))
-    'q, head or unit 2: misfit 5.00e-01, 3.00e-03 allowed'
+    >>> measured("q", Mismatch(part="query", index=2, value=0.5, expected=1e-3, factor=3.0))
+    'q, head or unit 2: mismatch 5.00e-01, 3.00e-03 allowed'
     """
-    place = "" if misfit.index is None else f", head or unit {misfit.index}"
-    return f"{name}{place}: misfit {digits.error(misfit.value, 2)}, {digits.error(misfit.allowed, 2)} allowed"
+    place = "" if mismatch.index is None else f", head or unit {mismatch.index}"
+    return f"{name}{place}: mismatch {digits.error(mismatch.value, 2)}, {digits.error(mismatch.allowed, 2)} allowed"
 
 
 def lines_of(
@@ -129,11 +129,11 @@ def lines_of(
     rows = [(layer.layer, *row) for layer in layers for row in (*layer.wrong, *layer.suspects)]
     rows.sort(key=lambda row: (blame.is_equal(row[1]), -row[2].ratio))
     written = []
-    for layer, name, misfit in rows:
-        place = name if misfit.index is None else f"{name} [{misfit.index}]"
+    for layer, name, mismatch in rows:
+        place = name if mismatch.index is None else f"{name} [{mismatch.index}]"
         mark = " (equal entries)" if blame.is_equal(name) else ""
-        sizes = f"{digits.error(misfit.value)}, {digits.error(misfit.allowed)}"
-        written.append(f"  layer {layer}: {place} misfit {sizes} allowed{mark}")
+        sizes = f"{digits.error(mismatch.value)}, {digits.error(mismatch.allowed)}"
+        written.append(f"  layer {layer}: {place} mismatch {sizes} allowed{mark}")
     return lines + _cut(written, "tensors", every)
 
 

@@ -56,14 +56,14 @@ class LatentWeights:
 class AttentionWeights:
     """H query heads; T groups of rotated keys and G groups of plain keys and values that the heads share evenly.
 
-    Shapes: turned_query (H, f, ·) and turned_key (T, f, d) complex; query (H, a₀, ·), key (G, a₀, ·), value (G, v, ·);
+    Shapes: rotated_query (H, f, ·), rotated_key (T, f, d) complex; query (H, a₀, ·), key (G, a₀, ·), value (G, v, ·),
     output (H, d, v) with one bias (d). T = G except for latent attention, where T = 1 and plain keys and values read
     the key latent, queries the query latent. Gains of a QK-norm are (1 or heads, 2f + a₀): real parts, imaginary parts,
     plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores.
     """
 
-    turned_query: Affine
-    turned_key: Affine
+    rotated_query: Affine
+    rotated_key: Affine
     query: Affine
     key: Affine
     value: Affine
@@ -85,8 +85,8 @@ class AttentionWeights:
         return int(self.value.weight.shape[0])
 
     @property
-    def turned_groups(self) -> int:
-        return int(self.turned_key.weight.shape[0])
+    def rotated_groups(self) -> int:
+        return int(self.rotated_key.weight.shape[0])
 
     @property
     def head_numbers(self) -> dict[str, Array]:

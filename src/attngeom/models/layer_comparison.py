@@ -25,8 +25,8 @@ from attngeom.limits.work import STREAM_ROWS
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
-from attngeom.models.localisation import Place, UnitMisfits, misfit_json, worst_by_head, worst_units
-from attngeom.models.misfits import HEADS, Misfit, Misfits, folding_noise, layer_misfits, relative
+from attngeom.models.localisation import Place, UnitMismatches, mismatch_json, worst_by_head, worst_units
+from attngeom.models.mismatches import HEADS, Mismatch, Mismatches, folding_noise, layer_mismatches, relative
 from attngeom.models.names import tensor_name
 from attngeom.models.recovery import recover
 from attngeom.models.specification import Experts
@@ -41,31 +41,31 @@ class LayerComparison:
 
     layer: int | str
     same: bool | None
-    worst: Misfit | None
+    worst: Mismatch | None
     tensor: str | None
-    wrong: tuple[tuple[str, Misfit], ...] = ()
-    suspects: tuple[tuple[str, Misfit], ...] = ()
+    wrong: tuple[tuple[str, Mismatch], ...] = ()
+    suspects: tuple[tuple[str, Mismatch], ...] = ()
     condition: float = 1.0
     heads: tuple[Place, ...] = ()
     """For each head of self-attention its worst tensor."""
     cross_heads: tuple[Place, ...] = ()
-    units: tuple[UnitMisfits, ...] = ()
+    units: tuple[UnitMismatches, ...] = ()
     hidden: float | None = None
     """Where weights differ and outputs do not tell the layers apart: how far outputs at random states differ."""
 
     def to_json(self) -> dict[str, Any]:
         worst = None
         if self.worst is not None:
-            worst = misfit_json(self.tensor or self.worst.part, self.worst)
+            worst = mismatch_json(self.tensor or self.worst.part, self.worst)
         return {
             "layer": self.layer,
             "same": self.same,
             "worst": worst,
             "condition": self.condition,
-            "wrong": [misfit_json(name, misfit) for name, misfit in self.wrong],
-            "suspects": [misfit_json(name, misfit) for name, misfit in self.suspects],
-            "heads": [misfit_json(name, misfit) for name, misfit in self.heads],
-            "cross_heads": [misfit_json(name, misfit) for name, misfit in self.cross_heads],
+            "wrong": [mismatch_json(name, mismatch) for name, mismatch in self.wrong],
+            "suspects": [mismatch_json(name, mismatch) for name, mismatch in self.suspects],
+            "heads": [mismatch_json(name, mismatch) for name, mismatch in self.heads],
+            "cross_heads": [mismatch_json(name, mismatch) for name, mismatch in self.cross_heads],
             "units": [units.to_json() for units in self.units],
             **({} if self.hidden is None else {"output_gap": self.hidden}),
         }
@@ -105,14 +105,14 @@ def compare_layers(
     symmetry_found = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
     symmetry = (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):
-        misfits = layer_misfits(block, folded[0], symmetry_found, unit, noise)
+        mismatches = layer_mismatches(block, folded[0], symmetry_found, unit, noise)
     comparison = _judge(
-        layer, misfits, lambda part: tensor_name(left.model, layer, part), tolerance, symmetry_found.condition
+        layer, mismatches, lambda part: tensor_name(left.model, layer, part), tolerance, symmetry_found.condition
     )
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
         hidden, worst = hidden_parts(folded[0], symmetry_found), comparison.worst
-        beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in misfits]
+        beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in mismatches]
         unclear = all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places)
         if {m.part for m, places in beyond if len(places)} == {"correction"}:
             # Random states hardly meet the places where a choice of experts changes: they are looked for.
@@ -142,21 +142,25 @@ def compare_layers(
 
 
 def _judge(
-    layer: int | str, misfits: list[Misfits], name: Callable[[str], str], tolerance: float | None, condition: float
+    layer: int | str,
+    mismatches: list[Mismatches],
+    name: Callable[[str], str],
+    tolerance: float | None,
+    condition: float,
 ) -> LayerComparison:
     if tolerance is not None:
-        misfits = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in misfits]
-    by_part = {m.part: m.worst for m in misfits}
-    worst = max(by_part.values(), key=lambda misfit: misfit.ratio)
+        mismatches = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in mismatches]
+    by_part = {m.part: m.worst for m in mismatches}
+    worst = max(by_part.values(), key=lambda mismatch: mismatch.ratio)
     same_up_to, different_from = (TENSORS_AGREE, TENSORS_DIFFER) if tolerance is None else (1.0, 1.0)
     same: bool | None = None
     # Rounding of which nothing is known explains nothing.
-    if worst.ratio <= same_up_to and all(np.all(np.isfinite(m.expected)) for m in misfits):
+    if worst.ratio <= same_up_to and all(np.all(np.isfinite(m.expected)) for m in mismatches):
         same = True
     elif worst.ratio >= different_from:
         same = False
-    wrong = tuple((name(part), misfit) for part, misfit in by_part.items() if misfit.ratio > same_up_to)
-    suspects = tuple((name(m.part), m) for m in _outliers(misfits)) if same else ()
+    wrong = tuple((name(part), mismatch) for part, mismatch in by_part.items() if mismatch.ratio > same_up_to)
+    suspects = tuple((name(m.part), m) for m in _outliers(mismatches)) if same else ()
     return LayerComparison(
         layer=layer,
         same=same,
@@ -165,15 +169,15 @@ def _judge(
         wrong=wrong,
         suspects=suspects,
         condition=condition,
-        heads=worst_by_head(misfits, name),
-        cross_heads=worst_by_head(misfits, name, "cross."),
-        units=worst_units(misfits, name, same_up_to),
+        heads=worst_by_head(mismatches, name),
+        cross_heads=worst_by_head(mismatches, name, "cross."),
+        units=worst_units(mismatches, name, same_up_to),
     )
 
 
-def _outliers(misfits: list[Misfits]) -> list[Misfit]:
-    """Heads whose misfit stands out above the expected rounding."""
-    return [m[int(i)] for m in misfits if m.part in HEADS for i in np.flatnonzero(m.ratios > HEADS_AGREE)]
+def _outliers(mismatches: list[Mismatches]) -> list[Mismatch]:
+    """Heads whose mismatch stands out above the expected rounding."""
+    return [m[int(i)] for m in mismatches if m.part in HEADS for i in np.flatnonzero(m.ratios > HEADS_AGREE)]
 
 
 def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
@@ -184,7 +188,7 @@ def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
 def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: float | None) -> LayerComparison:
     """Embeddings, tables, final norms, head, and the tensors outside the transformer."""
     one, other = left.model, right.model
-    misfits: list[Misfits] = []
+    mismatches: list[Mismatches] = []
     names: dict[str, str] = {}
     limit = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING)
 
@@ -193,7 +197,9 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     def add(part: str, a: Array, b: Array, name: str) -> None:
         names[part] = name
         values = relative(a, b) if a.shape == b.shape else np.array([1.0])
-        misfits.append(Misfits(part=part, values=values, expected=limit * growth.get(part, np.ones(values.shape))))
+        mismatches.append(
+            Mismatches(part=part, values=values, expected=limit * growth.get(part, np.ones(values.shape)))
+        )
 
     near, far = left.tables(), right.tables()
     for part, (name, table) in near.items():
@@ -210,9 +216,9 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, left, right)
-    comparison = _judge("outside", misfits, lambda part: names.get(part, part), tolerance, 1.0)
+    comparison = _judge("outside", mismatches, lambda part: names.get(part, part), tolerance, 1.0)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
-    if comparison.same is False and all(misfit.part in unknown for _, misfit in comparison.wrong):
+    if comparison.same is False and all(mismatch.part in unknown for _, mismatch in comparison.wrong):
         # What a tensor does that no family knows cannot be told.
         return replace(comparison, same=None)
     return comparison

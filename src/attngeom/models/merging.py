@@ -205,7 +205,7 @@ def write_merge(
             own = _scope(scope, target, model)
             written = write_model(align(target, model, own), place, "auto", progress)
             near.append(open_model(place))
-            told.append({"path": _name(model), "scope": own, **_misfit(written.to_json())})
+            told.append({"path": _name(model), "scope": own, **_mismatch(written.to_json())})
         merged = Merged(target, inputs=tuple(near), weights=chosen, method=method, base=base)
         dtype = write_folder(merged, temporary, precision, progress)
         result = open_model(temporary)
@@ -217,7 +217,7 @@ def write_merge(
             shutil.rmtree(place)
         note = {"method": method, "weights": list(chosen), "inputs": told}
         (temporary / "merge.json").write_text(json.dumps(note, indent=1) + "\n")
-        # Of the weights alone: the note has digits of misfits, which hang on the CPU.
+        # Of the weights alone: the note has digits of mismatches, which hang on the CPU.
         size = sum(path.stat().st_size for path in temporary.glob("*.safetensors"))
     outputs = "finite at random inputs" if check.gap is not None else f"not computed: {check.reason}"
     return WrittenMerge(
@@ -230,7 +230,7 @@ def _name(model: Model) -> str:
     return "a model in memory" if model.path is None else str(model.path)
 
 
-def _misfit(record: dict[str, Any]) -> dict[str, Any]:
+def _mismatch(record: dict[str, Any]) -> dict[str, Any]:
     return {"worst_misfit": record["check"]["worst_misfit"], "allowed": record["check"]["allowed"]}
 
 

@@ -60,14 +60,14 @@ def _attention_name(layout: AttentionLayout, part: str) -> str:
     if layout.packing == "latent":
         latent = {
             "query": layout.fused or layout.query, "key": layout.value, "value": layout.value,
-            "turned_key": layout.key_down, "query_latent": layout.query_down, "key_latent": layout.key_down,
+            "rotated_key": layout.key_down, "query_latent": layout.query_down, "key_latent": layout.key_down,
             "output": layout.output,
         }  # fmt: skip
         return f"{latent[base]}.{ending}"
     if base == "output":
         return f"{layout.output}.{ending}"
     if layout.packing == "split":
-        return f"{getattr(layout, base.removeprefix('turned_'))}.{ending}"
+        return f"{getattr(layout, base.removeprefix('rotated_'))}.{ending}"
     return f"{layout.fused}.{ending} ({base} rows)"
 
 

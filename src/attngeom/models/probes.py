@@ -54,7 +54,7 @@ class Input:
         values[:, 0] = (values[:, 0] + integers(reader.bias.reshape(-1))) % P
         return values.reshape(*reader.bias.shape, len(columns))
 
-    def read_turned(self, reader: Affine, *names: str) -> tuple[Array, Array]:
+    def read_rotated(self, reader: Affine, *names: str) -> tuple[Array, Array]:
         """Real and imaginary parts of complex rows."""
         return (
             self.read(Affine(reader.weight.real, reader.bias.real), *names),
@@ -111,18 +111,18 @@ class AttentionProbe:
     @cached_property
     def query_rows(self) -> Rows:
         weights = self.weights
-        turned = self.queries.read_turned(weights.turned_query, "y", "y'")
-        return *turned, self.queries.read(weights.query, "y", "y'")
+        rotated = self.queries.read_rotated(weights.rotated_query, "y", "y'")
+        return *rotated, self.queries.read(weights.query, "y", "y'")
 
     @cached_property
     def key_rows(self) -> Rows:
         weights = self.weights
-        turned = self.source.read_turned(weights.turned_key, "x", "x'")
-        return *turned, self.keys.read(weights.key, "x", "x'")
+        rotated = self.source.read_rotated(weights.rotated_key, "x", "x'")
+        return *rotated, self.keys.read(weights.key, "x", "x'")
 
     def rotated(self, query: Rows, key: Rows) -> Iterator[list[list[int]]]:
         """Per head, for each of `PAIRS`: real and imaginary parts of k̄ q, pair by pair."""
-        heads, groups = self.weights.heads, self.weights.turned_groups
+        heads, groups = self.weights.heads, self.weights.rotated_groups
         amplitude = 1 if self.spec.rotary is None else residue(self.spec.rotary.amplitude) ** 2 % P
         scale = residue(self.spec.scale)
         (key_re, key_im, _), (query_re, query_im, _) = key, query

@@ -23,27 +23,27 @@ def map_attention(weights: AttentionWeights, change: Change) -> AttentionWeights
     if weights.key_latent is not None:
         changes: dict[str, object] = {
             "key_latent": replace(weights.key_latent, down=change("latent", weights.key_latent.down)),
-            "turned_key": change("turned_key", weights.turned_key),
+            "rotated_key": change("rotated_key", weights.rotated_key),
         }
         if weights.query_latent is not None:
             changes["query_latent"] = replace(weights.query_latent, down=change("latent", weights.query_latent.down))
         else:
             changes["query"] = change("query", weights.query)
-            changes["turned_query"] = change("turned_query", weights.turned_query)
+            changes["rotated_query"] = change("rotated_query", weights.rotated_query)
         return weights.with_(**changes)
-    names = ("turned_query", "turned_key", "query", "key", "value")
+    names = ("rotated_query", "rotated_key", "query", "key", "value")
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
 def map_cross_queries(weights: AttentionWeights, change: Change) -> AttentionWeights:
     """Change the maps of cross-attention that read the decoder's stream."""
-    names = ("turned_query", "query")
+    names = ("rotated_query", "query")
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
 def map_cross_memory(weights: AttentionWeights, change: Change) -> AttentionWeights:
     """Change the maps of cross-attention that read the encoder's states."""
-    names = ("turned_key", "key", "value")
+    names = ("rotated_key", "key", "value")
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
@@ -98,9 +98,9 @@ def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
     attention = block.cross if norm.startswith("cross") else block.attention
     assert attention is not None
     if attention.latent is not None:
-        return attention.latent.bias and reader in ("latent", "turned_key")
+        return attention.latent.bias and reader in ("latent", "rotated_key")
     flags = {"query": attention.query_bias, "key": attention.key_bias, "value": attention.value_bias}
-    return flags[reader.removeprefix("turned_")]
+    return flags[reader.removeprefix("rotated_")]
 
 
 def key_bias_is_invisible(attention: GroupedAttention) -> bool:

@@ -117,8 +117,8 @@ def canonical_turns(model: Model) -> Turns:
         if group.startswith("orthogonal"):
             basis = np.eye(table.shape[1]) if group == "orthogonal" else _complement_of_ones(table.shape[1])
             vectors = basis @ lapack.eigh((table @ basis).T @ (table @ basis))[1][:, ::-1]
-            turned = (vectors * _column_signs(table @ vectors)).T
-            return turned if group == "orthogonal" else _ones(table.shape[1]) + basis @ turned
+            rotated = (vectors * _column_signs(table @ vectors)).T
+            return rotated if group == "orthogonal" else _ones(table.shape[1]) + basis @ rotated
         order = np.argsort(-np.linalg.norm(table, axis=0), kind="stable")
         return _ordered(order, _free_signs(_column_signs(table[:, order]), group))
 

@@ -46,7 +46,7 @@ _SINGLE, _DOUBLE = _table(23, 2**8, 127), _table(52, 2**11, 1023)
 
 
 def _rotations(values: Array) -> Array:
-    """Residues in [0, p] of floats, p standing for 0 as well: p − r is r with all bits turned."""
+    """Residues in [0, p] of floats, p standing for 0 as well: p − r is r with all bits flipped."""
     if values.dtype == np.float32:
         bits = np.ascontiguousarray(values).view(np.uint32)
         place, fraction, (lead, shift, mask) = bits >> np.uint32(23), bits & np.uint32(2**23 - 1), _SINGLE

@@ -136,8 +136,8 @@ def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
     return {**tensors, places.head: head.weight}
 
 
-def _turned_tables(model: Model, view: ModelView) -> dict[str, Array]:
-    """Tables of ordered heads; in a turned stream the embedding, positions, and the final norm before a tied head."""
+def _rotated_tables(model: Model, view: ModelView) -> dict[str, Array]:
+    """Tables of ordered heads; in a rotated stream the embedding, positions, and the final norm before a tied head."""
     tables: dict[str, Array] = {}
     for stack in model.spec.stacks:
         ordered = view.relative(stack)
@@ -179,7 +179,7 @@ class Canonical(Rewrite):
         return express(block, canonical(block, self.view.layer(layer), self.gauge, ordered=ordered))
 
     def outside(self) -> dict[str, Array]:
-        return {**_turned_tables(self.model, self.view), **_plain_final(self.model, self.view)}
+        return {**_rotated_tables(self.model, self.view), **_plain_final(self.model, self.view)}
 
     def token_gauge(self, table: Array, maps: Array) -> Array:
         return lapack.lstsq(table, fix_pair(table.T, maps, self.gauge)[0].T)
@@ -236,7 +236,7 @@ class Teleported(Rewrite):
         sampler = self._sampler(layer)
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
-        # In a turned stream the final norm of the encoder is plain already.
+        # In a rotated stream the final norm of the encoder is plain already.
         scale = self._scale(OuterStream.MEMORY, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
         if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
             weights = weights.with_(
@@ -246,7 +246,7 @@ class Teleported(Rewrite):
 
     def outside(self) -> dict[str, Array]:
         view = ModelView(self.model, self.rotation)
-        tensors = _turned_tables(self.model, view)
+        tensors = _rotated_tables(self.model, view)
         if self.rotation is not None:
             return {**tensors, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
@@ -307,7 +307,7 @@ class Aligned(Rewrite):
 
     def outside(self) -> dict[str, Array]:
         view, spec, places = self.view, self.model.spec, self.model.places
-        tensors = {**_turned_tables(self.model, view), **_plain_final(self.model, view)}
+        tensors = {**_rotated_tables(self.model, view), **_plain_final(self.model, view)}
         goal = ModelView(self.target).memory()
         if goal is not None:
             tensors |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])

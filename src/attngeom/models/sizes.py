@@ -289,7 +289,7 @@ def _fit_heads(weights: AttentionWeights, count: int) -> AttentionWeights:
         assert weight is not None and bias is not None
         return Affine(weight, bias)
 
-    names = ("turned_query", "turned_key", "query", "key", "value")
+    names = ("rotated_query", "rotated_key", "query", "key", "value")
     changes = {name: rows(getattr(weights, name)) for name in names}
     gains = {name: take(getattr(weights, name)) for name in HEAD_ARRAYS}
     return weights.with_(**changes, **gains)

@@ -54,7 +54,7 @@ class UnnormedTables:
         shift, spread = self.shift**2, (self.back**2).sum(axis=1)
         lost = [float(np.linalg.norm(before.output_bias)), float(np.linalg.norm(self.shift))]
         for side in ("query", "key", "value"):
-            for name in (side, f"turned_{side}") if side != "value" else (side,):
+            for name in (side, f"rotated_{side}") if side != "value" else (side,):
                 rows, left = getattr(before, name), getattr(after, name)
                 constant = float(np.hypot(np.sqrt(rows.column_squares @ shift), np.linalg.norm(rows.bias)))
                 sizes = {side: (np.sqrt(rows.column_squares @ spread), left.size)}
@@ -84,5 +84,5 @@ def fix_tables(spec: TransformerSpec, tables: Tables, tied: bool) -> UnnormedTab
             row = inverse[0].sum(axis=1) / np.sqrt(inverse[0].sum())
             row = row * pivot_signs((rows @ row)[None])[0]
             turn = turn - 1 / spec.width + row
-    turned = {part: (tables[part][0], table @ turn.T) for part, table in moved.items()}
-    return UnnormedTables({**tables, **turned}, lapack.inv(turn), shift)
+    rotated = {part: (tables[part][0], table @ turn.T) for part, table in moved.items()}
+    return UnnormedTables({**tables, **rotated}, lapack.inv(turn), shift)

@@ -79,7 +79,7 @@ class ModelView:
         return None if weights is None else (encoder.final_norm, weights)
 
     def layer(self, layer: int) -> LayerWeights:
-        """The folded layer, in the turned stream."""
+        """The folded layer, in the rotated stream."""
         return self.fold(layer, self.stored(layer))
 
     def stored(self, layer: int) -> LayerWeights:
@@ -177,7 +177,7 @@ class ModelView:
         return tables
 
     def write(self, table: Array, stack: Stack, flat: bool) -> Array:
-        """Rows that are added to the stream of a stack, in the turned stream, without their means if ``flat``."""
+        """Rows that are added to the stream of a stack, in the rotated stream, without their means if ``flat``."""
         if flat:
             table = table - table.mean(axis=-1, keepdims=True)
         turn = self.turn(stack)
@@ -237,14 +237,14 @@ def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> 
     """Scale and rotary amplitude multiplied into the queries (into their gains under a QK-norm)."""
     assert spec is not None
     amplitude = 1.0 if spec.rotary is None else spec.rotary.amplitude**2
-    f = weights.turned_query.weight.shape[1]
+    f = weights.rotated_query.weight.shape[1]
     if weights.query_gain is not None:
         factors = np.full(weights.query_gain.shape[1], spec.scale)
         factors[: 2 * f] *= amplitude
         return weights.with_(query_gain=weights.query_gain * factors)
-    turned, plain = weights.turned_query, weights.query
+    rotated, plain = weights.rotated_query, weights.query
     return weights.with_(
-        turned_query=Affine(turned.weight * (spec.scale * amplitude), turned.bias * (spec.scale * amplitude)),
+        rotated_query=Affine(rotated.weight * (spec.scale * amplitude), rotated.bias * (spec.scale * amplitude)),
         query=Affine(plain.weight * spec.scale, plain.bias * spec.scale),
     )
 
@@ -332,7 +332,11 @@ def expanded(weights: AttentionWeights) -> AttentionWeights:
     if gain is not None and len(gain) > 1:
         gain = np.repeat(gain, heads // len(gain), axis=0)
     return replace(
-        weights, turned_key=every(weights.turned_key), key=every(weights.key), value=every(weights.value), key_gain=gain
+        weights,
+        rotated_key=every(weights.rotated_key),
+        key=every(weights.key),
+        value=every(weights.value),
+        key_gain=gain,
     )
 
 

@@ -57,7 +57,7 @@ class Written:
 
     def to_json(self) -> dict[str, Any]:
         residuals = [layer.worst for layer in self.check.layers if layer.worst is not None]
-        worst = max(residuals, key=lambda misfit: misfit.ratio, default=None)
+        worst = max(residuals, key=lambda mismatch: mismatch.ratio, default=None)
         return {
             "path": str(self.path),
             "dtype": self.dtype,

@@ -41,13 +41,15 @@ def slopes(architecture: Architecture, stack: Array, X: Array, C: Array) -> Arra
 def fit_all(architecture: Architecture, starts: Array, X: Array, C: Array, wanted: Array) -> Array:
     """Least squares fits of the wanted numbers from every start of the stack."""
 
-    def misfit(stack: Array) -> Array:
+    def residual(stack: Array) -> Array:
         return values(architecture, stack, X, C) - wanted
 
     def derivative(stack: Array) -> tuple[Array, Array]:
         return slopes(architecture, stack, X, C), np.ones(stack.shape[-1])
 
-    return fit(starts, misfit, derivative, steps=FIT_STEPS, rest=FIT_INTERPOLATES / 100 * float(np.linalg.norm(wanted)))
+    return fit(
+        starts, residual, derivative, steps=FIT_STEPS, rest=FIT_INTERPOLATES / 100 * float(np.linalg.norm(wanted))
+    )
 
 
 def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -> tuple[int, int]:
@@ -70,7 +72,7 @@ def count_fits(architecture: Architecture, count: int, truths: int, seed: int) -
 
 
 def _error(architecture: Architecture, stack: Array, X: Array, C: Array, wanted: Array) -> Array:
-    """The largest relative misfit of every fit."""
+    """The largest relative residual of every fit."""
     outputs = values(architecture, stack, X, C)
     return np.asarray(np.abs(outputs - wanted).max(axis=1) / np.abs(wanted).max())
 

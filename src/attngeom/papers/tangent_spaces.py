@@ -144,8 +144,8 @@ def tangent_upper_bound(point: LayerMatrices, a: int) -> int:
         e = FIELD.random((d,), rng)
         swapped = (y * e % p).sum(axis=2).T % p
         inner = gradients(row_equations(d, min(d, d_out), d_out), swapped[None]).reshape(-1, len(pairs(d)), d_out)
-        turned = np.moveaxis(inner, 2, 1)[..., None] * e % p
-        rows.append(turned.reshape(len(inner), y.size))
+        swapped = np.moveaxis(inner, 2, 1)[..., None] * e % p
+        rows.append(swapped.reshape(len(inner), y.size))
     flat = y.reshape(-1, d)
     if rank_mod_p(flat, p) == a < d:
         left, right = FIELD.nullspace(flat.T), FIELD.nullspace(flat)

@@ -59,7 +59,7 @@ def recover(
     d, d_out = architecture.widths
     interpolation = interpolate(box, d, d_out, architecture.tokens, box.domain, seed, tolerance=tolerance)
     result = recover_layer(interpolation.coefficients, architecture, seed, tolerance)
-    error = interpolation.misfit if interpolation.misfit is not None else result.error_estimate
+    error = interpolation.residual if interpolation.residual is not None else result.error_estimate
     if result.error_estimate is not None and error is not None:
         error = max(error, result.error_estimate)
     # That the values are those of a layer is not proven, exact as they may be.
@@ -92,12 +92,12 @@ def recover_layer(
         return Recovery.stopped(obstacle, **known)
     table = np.ascontiguousarray(coefficients.table)
     split = split_layer_floats(table, tolerance, seed) if domain.rounds else split_layer(table, domain)
-    known |= {"domain": split.domain, "error_estimate": split.misfit, "separation": split.separation}
+    known |= {"domain": split.domain, "error_estimate": split.residual, "separation": split.separation}
     if split.status == "complex":
         return Recovery(outcome="closure_only", reason=split.reason, stage="splitting", **known)
     if split.status == "none":
         return Recovery.stopped(Failure(stage="splitting", reason=split.reason), **known)
-    known["error_estimate"] = split.misfit or 0.0
+    known["error_estimate"] = split.residual or 0.0
     d, d_out, t = coefficients.d, coefficients.d_out, coefficients.t
     if architecture is None:
         architecture = Architecture((d, d_out), max(1, split.rank_A), tokens=t, causal=mask.hides)

@@ -158,8 +158,8 @@ class HeadsClaim:
         residues = field.convert(C)
         S = C.shape[2]
         require(rank_mod_p(residues.reshape(n, m * S), field.p) == n, "the flattening of the outputs has no full rank")
-        turned = np.swapaxes(residues, 0, 1).reshape(m, n * S)
-        require(rank_mod_p(turned, field.p) == m, "the flattening of the targets has no full rank")
+        transposed = np.swapaxes(residues, 0, 1).reshape(m, n * S)
+        require(rank_mod_p(transposed, field.p) == m, "the flattening of the targets has no full rank")
         basis = _read_pairs(record["basis"], n, m)
         _check_complete(basis, C, residues)
         form = _trace_form(basis)
@@ -269,5 +269,5 @@ def _check_complete(basis: Sequence[Pair], C: Array, residues: Array) -> None:
 def _trace_form(basis: Sequence[Pair]) -> Array:
     """tr(X_i X_j) + tr(Y_i Y_j)."""
     flat = np.stack([np.concatenate([X.ravel(), Y.ravel()]) for X, Y in basis])
-    turned = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
-    return QQ.matmul(flat, turned.T)
+    transposed = np.stack([np.concatenate([X.T.ravel(), Y.T.ravel()]) for X, Y in basis])
+    return QQ.matmul(flat, transposed.T)

@@ -102,7 +102,7 @@ def _elements(symmetry: Symmetry) -> list[tuple[str, Any]]:
 def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     """The verdict on two models and what each layer misses."""
     comparison = compare_models(open_model(one), open_model(other), progress=progress)
-    ratios = [[misfit.ratio for _, misfit in layer.heads] for layer in comparison.layers if layer.heads]
+    ratios = [[mismatch.ratio for _, mismatch in layer.heads] for layer in comparison.layers if layer.heads]
     wrong = [(layer.layer, *each) for layer in comparison.layers for each in (*layer.wrong, *layer.suspects)]
     tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in comparison.config_differences.items()]

@@ -190,19 +190,19 @@ def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, k
         weight = weight.astype(np.result_type(kind, np.complex64) if np.iscomplexobj(weight) else kind, copy=False)
         return np.asarray(weight if change is None else weight @ change.T)
 
-    turned_query, turned_key = read(weights.turned_query, queries, own), read(weights.turned_key, None, source)
+    rotated_query, rotated_key = read(weights.rotated_query, queries, own), read(weights.rotated_key, None, source)
     query, key = read(weights.query, queries, own), read(weights.key, keys, source)
-    pairs = turned_query.shape[1]
+    pairs = rotated_query.shape[1]
     if weights.query_gain is not None and weights.key_gain is not None:
-        turned_query, turned_key = (
+        rotated_query, rotated_key = (
             _with_gain(rows, gain[:, :pairs], gain[:, pairs : 2 * pairs])
-            for rows, gain in ((turned_query, weights.query_gain), (turned_key, weights.key_gain))
+            for rows, gain in ((rotated_query, weights.query_gain), (rotated_key, weights.key_gain))
         )
         query, key = query * weights.query_gain[:, 2 * pairs :, None], key * weights.key_gain[:, 2 * pairs :, None]
     output: Array = weights.output.astype(kind, copy=False)
     output = output if own is None else own @ output
     return HeadContent(
-        Forms(turned_key, turned_query, each=True) if pairs else None,
+        Forms(rotated_key, rotated_query, each=True) if pairs else None,
         Forms(key, query) if query.shape[1] else None,
         Forms(read(weights.value, keys, source), np.ascontiguousarray(output.transpose(0, 2, 1))),
     )

@@ -56,7 +56,9 @@ def shared_layer(child: Model, layer: int, parent: Model, match: int, change: Ch
         if comparison.same:
             return SharedPart(part="layer", layer=layer, matches=match, symmetry=words)
         equal = tuple(
-            misfit.index for _, misfit in comparison.heads if misfit.index is not None and misfit.ratio <= TENSORS_AGREE
+            mismatch.index
+            for _, mismatch in comparison.heads
+            if mismatch.index is not None and mismatch.ratio <= TENSORS_AGREE
         )
         if equal and not heads:
             heads, symmetry = equal, words

@@ -26,10 +26,10 @@ def violations(block: TransformerBlock, width: int, *, source: Norm | None = Non
     >>> violations(TransformerBlock(attention=replace(own, window=1), mlp=None, **norms), 6)
     ('attention: a window of 1 token given; at least 2 are required',)
     """
-    found: list[str] = [*_meaningless(block, width)]
+    unmet = [*_meaningless(block, width)]
     for sublayer in sublayers(block):
-        found += [f"{sublayer.label}: {text}" for text in _sublayer(block, sublayer, width, source)]
-    return tuple(found)
+        unmet += [f"{sublayer.label}: {text}" for text in _sublayer(block, sublayer, width, source)]
+    return tuple(unmet)
 
 
 def check_block(block: TransformerBlock, width: int) -> None:
@@ -85,15 +85,15 @@ def _sublayer(block: TransformerBlock, sublayer: Sublayer, width: int, source: N
 
 def _has_bias(block: TransformerBlock) -> bool:
     """Whether a sublayer or a norm of the block has a bias."""
-    found = [norm.bias for norms in block.norms for norm in (norms.input, norms.output, norms.stream) if norm]
+    biases = [norm.bias for norms in block.norms for norm in (norms.input, norms.output, norms.stream) if norm]
     for own in (block.attention, block.cross):
         if own is not None:
-            found += [own.query_bias, own.key_bias, own.value_bias, own.output_bias]
-            found.append(own.latent is not None and own.latent.bias)
+            biases += [own.query_bias, own.key_bias, own.value_bias, own.output_bias]
+            biases.append(own.latent is not None and own.latent.bias)
     if block.mlp is not None:
-        found += [mlp.up_bias or mlp.down_bias for mlp in mlps(block.mlp)]
-        found.append(isinstance(block.mlp, Experts) and block.mlp.router_bias)
-    return any(found)
+        biases += [mlp.up_bias or mlp.down_bias for mlp in mlps(block.mlp)]
+        biases.append(isinstance(block.mlp, Experts) and block.mlp.router_bias)
+    return any(biases)
 
 
 def needed_tokens(own: GroupedAttention, norms: Norms) -> int:

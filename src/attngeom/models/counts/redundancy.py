@@ -127,8 +127,8 @@ def block_redundancy(block: TransformerBlock, width: int) -> Redundancy:
     """The same for one block that receives arbitrary residual vectors (cross-attention: two arbitrary streams).
 
     >>> from attngeom.models.presets import published
-    >>> found = block_redundancy(published("gpt2").stack.block(0), 768)
-    >>> found.total, found.standing
+    >>> own = block_redundancy(published("gpt2").stack.block(0), 768)
+    >>> own.total, own.standing
     (108289, 'theorem')
     """
     terms = _merged(block_terms(block, width))
@@ -176,13 +176,13 @@ def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart
 
 def _merged(terms: Iterable[RedundantPart]) -> tuple[RedundantPart, ...]:
     """Terms of the same part, group and lemma added up, part by part; zero ones dropped."""
-    found: dict[tuple[PartName, str, str], int] = {}
+    counts: dict[tuple[PartName, str, str], int] = {}
     for term in terms:
         key = (term.part, term.group, term.lemma)
-        found[key] = found.get(key, 0) + term.count
+        counts[key] = counts.get(key, 0) + term.count
     return tuple(
         RedundantPart(part=part, count=count, group=group, lemma=lemma)
-        for (part, group, lemma), count in sorted(found.items(), key=lambda item: PART_NAMES.index(item[0][0]))
+        for (part, group, lemma), count in sorted(counts.items(), key=lambda item: PART_NAMES.index(item[0][0]))
         if count
     )
 

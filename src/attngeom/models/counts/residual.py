@@ -42,11 +42,11 @@ def _is_post_norm(stack: Stack) -> bool:
 
 def _reading_norms(stack: Stack) -> list[Norm | None]:
     """The norms through which the stream of a pre-norm stack is read."""
-    found: list[Norm | None] = [stack.final_norm]
+    norms: list[Norm | None] = [stack.final_norm]
     for block in stack.blocks:
         for sublayer in sublayers(block):
-            found.append(sublayer.before)
-    return found
+            norms.append(sublayer.before)
+    return norms
 
 
 def _mean_unseen(stack: Stack) -> bool:
@@ -128,7 +128,9 @@ def _bare_terms(spec: TransformerSpec) -> list[RedundantPart]:
     return [
         RedundantPart(part="residual", count=d * (bare and free), group=f"x + 1 wᵀx, w in R^{d}", lemma="P"),
         RedundantPart(part="residual", count=d * bool(shifts), group=f"R^{d} from a table into biases", lemma="P"),
-        RedundantPart(part="residual", count=int(bends(spec)), group="gains of equal spectrum on 1^⊥", lemma="P"),
+        RedundantPart(
+            part="residual", count=int(follows_inner_gain(spec)), group="gains of equal spectrum on 1^⊥", lemma="P"
+        ),
     ]
 
 
@@ -150,7 +152,7 @@ def absorbs_shift(spec: TransformerSpec) -> bool:
     return part.latent is None and part.query_bias and part.value_bias and part.output_bias and keys
 
 
-def bends(spec: TransformerSpec) -> bool:
+def follows_inner_gain(spec: TransformerSpec) -> bool:
     """Whether the stream turns in one post-norm block between free tables and a free head, its inner gain following."""
     if not reads_bare_tables(spec) or not _free_embedding(spec) or spec.head is None or len(spec.stack) != 1:
         return False

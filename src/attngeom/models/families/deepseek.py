@@ -28,23 +28,23 @@ LATENT_NORM = Norm(kind="rms", eps=1e-6)
 
 
 def _attention(config: Config, layout: Layout) -> GroupedAttention:
-    heads, plain, turned = (
+    heads, plain, rotated = (
         config.integer(key) for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim")
     )
-    config.refuse("head_dim", turned)
+    config.refuse("head_dim", rotated)
     if config.integer("num_key_value_heads", default=heads) != heads:
         raise InputError("latent attention with fewer key than query heads given; transformers cannot run it")
     query_rank = config.optional_integer("q_lora_rank")
     bias = config.flag("attention_bias", default=False)
-    scale = (plain + turned) ** -0.5
+    scale = (plain + rotated) ** -0.5
     rope = config.raw("rope_parameters", "rope_scaling") or {}
     if isinstance(rope, dict) and (rope.get("rope_type") or rope.get("type") or "default") != "default":
         every = as_number(rope.get("mscale_all_dim") or 0, "mscale_all_dim")
         if every:
             scale *= yarn_scale(as_number(rope.get("factor", 1.0), "factor"), every) ** 2
     return GroupedAttention(
-        heads=heads, groups=heads, head_dim=plain + turned, value_dim=config.integer("v_head_dim"), scale=scale,
-        causal=True, rotary=config.rotary(turned, layout), output_bias=bias,
+        heads=heads, groups=heads, head_dim=plain + rotated, value_dim=config.integer("v_head_dim"), scale=scale,
+        causal=True, rotary=config.rotary(rotated, layout), output_bias=bias,
         latent=Latent(
             query_rank=query_rank, key_rank=config.integer("kv_lora_rank"),
             query_norm=None if query_rank is None else LATENT_NORM, key_norm=LATENT_NORM,
@@ -76,10 +76,10 @@ def specify_v2(config: Config) -> TransformerSpec:
     config.refuse("mlp_bias", False)
     config.refuse("moe_layer_freq", 1)
     config.refuse("norm_topk_prob", False)
-    plain, turned = config.integer("qk_nope_head_dim"), config.integer("qk_rope_head_dim")
-    if (plain + turned) % 2 or (config.integer("kv_lora_rank") + turned) % 2:
+    plain, rotated = config.integer("qk_nope_head_dim"), config.integer("qk_rope_head_dim")
+    if (plain + rotated) % 2 or (config.integer("kv_lora_rank") + rotated) % 2:
         raise InputError(
-            f"qk_nope_head_dim {plain}, qk_rope_head_dim {turned} and an odd sum given; transformers cannot run it"
+            f"qk_nope_head_dim {plain}, qk_rope_head_dim {rotated} and an odd sum given; transformers cannot run it"
         )
     method = config.raw("topk_method") or "greedy"
     config.refuse("topk_method", "greedy", "group_limited_greedy")

@@ -31,19 +31,19 @@ def _turn(affine: Affine, rows: tuple[Array, Array, Array]) -> tuple[Affine, Aff
     """Split heads (H, a, ·) into complex rotated rows and plain rows."""
     first, second, plain = rows
     weight = affine.weight[:, first] + 1j * affine.weight[:, second]
-    turned = Affine(weight, affine.bias[:, first] + 1j * affine.bias[:, second])
+    rotated = Affine(weight, affine.bias[:, first] + 1j * affine.bias[:, second])
     if not len(first):
-        return turned, affine  # all rows are plain: no copy
-    return turned, Affine(affine.weight[:, plain], affine.bias[:, plain])
+        return rotated, affine  # all rows are plain: no copy
+    return rotated, Affine(affine.weight[:, plain], affine.bias[:, plain])
 
 
-def _unturn(turned: Affine, plain: Affine, rows: tuple[Array, Array, Array]) -> Affine:
+def _unrotate(rotated: Affine, plain: Affine, rows: tuple[Array, Array, Array]) -> Affine:
     first, second, rest = rows
     heads, a = plain.weight.shape[0], len(first) + len(second) + len(rest)
-    weight = np.zeros((heads, a, turned.weight.shape[-1]))
+    weight = np.zeros((heads, a, rotated.weight.shape[-1]))
     bias = np.zeros((heads, a))
-    weight[:, first], weight[:, second], weight[:, rest] = turned.weight.real, turned.weight.imag, plain.weight
-    bias[:, first], bias[:, second], bias[:, rest] = turned.bias.real, turned.bias.imag, plain.bias
+    weight[:, first], weight[:, second], weight[:, rest] = rotated.weight.real, rotated.weight.imag, plain.weight
+    bias[:, first], bias[:, second], bias[:, rest] = rotated.bias.real, rotated.bias.imag, plain.bias
     return Affine(weight, bias)
 
 
@@ -65,8 +65,8 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         fused = read_linear(load, layout.fused, sum(sizes), width, flags[0], layout.transposed)
         query, key, value = (fused.pick(rows) for rows in _fused_rows(spec, layout.packing))
     rows = pair_rows(spec)
-    turned_query, plain_query = _turn(split_heads(query, heads), rows)
-    turned_key, plain_key = _turn(split_heads(key, groups), rows)
+    rotated_query, plain_query = _turn(split_heads(query, heads), rows)
+    rotated_key, plain_key = _turn(split_heads(key, groups), rows)
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
     query_gain = key_gain = rests = None
     if spec.qk_norm is not None:
@@ -79,7 +79,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         if offset:
             rests = two_sum_rest(stored[0], offset), two_sum_rest(stored[1], offset)
     return AttentionWeights(
-        turned_query, turned_key, plain_query, plain_key, split_heads(value, groups),
+        rotated_query, rotated_key, plain_query, plain_key, split_heads(value, groups),
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
         query_gain, key_gain, load(layout.extras["sinks"], (heads,)) if spec.sinks else None,
         gain_rests=rests,
@@ -118,8 +118,8 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
     if layout.packing == "latent":
         return _write_latent(spec, layout, weights)
     rows = pair_rows(spec)
-    query = join_heads(_unturn(weights.turned_query, weights.query, rows))
-    key = join_heads(_unturn(weights.turned_key, weights.key, rows))
+    query = join_heads(_unrotate(weights.rotated_query, weights.query, rows))
+    key = join_heads(_unrotate(weights.rotated_key, weights.key, rows))
     value = join_heads(weights.value)
     flags = (spec.query_bias, spec.key_bias, spec.value_bias)
     tensors: dict[str, Array] = {}
@@ -155,7 +155,7 @@ def _read_latent(spec: GroupedAttention, layout: AttentionLayout, width: int, lo
     key_latent = LatentWeights(down.pick(np.arange(rank)), load(f"{layout.key_norm}.weight", (rank,)))
     first, second, _ = rows
     real, imag = down.pick(rank + first - plain), down.pick(rank + second - plain)
-    turned_key = Affine((real.weight + 1j * imag.weight)[None], (real.bias + 1j * imag.bias)[None])
+    rotated_key = Affine((real.weight + 1j * imag.weight)[None], (real.bias + 1j * imag.bias)[None])
     query_latent = None
     if query_rank is None:
         query = load(f"{layout.query}.weight", (heads * spec.head_dim, width))
@@ -163,11 +163,11 @@ def _read_latent(spec: GroupedAttention, layout: AttentionLayout, width: int, lo
         query_down = read_linear(load, layout.query_down, query_rank, width, spec.latent.bias, False)
         query_latent = LatentWeights(query_down, load(f"{layout.query_norm}.weight", (query_rank,)))
         query = load(f"{layout.fused}.weight", (heads * spec.head_dim, query_rank))
-    turned_query, plain_query = _turn(split_heads(Affine.linear(query), heads), rows)
+    rotated_query, plain_query = _turn(split_heads(Affine.linear(query), heads), rows)
     both = load(f"{layout.value}.weight", (heads * (plain + v), rank)).reshape(heads, plain + v, rank)
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, False)
     return AttentionWeights(
-        turned_query, turned_key, plain_query, Affine.linear(both[:, :plain]), Affine.linear(both[:, plain:]),
+        rotated_query, rotated_key, plain_query, Affine.linear(both[:, :plain]), Affine.linear(both[:, plain:]),
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
         query_latent=query_latent, key_latent=key_latent,
     )  # fmt: skip
@@ -177,11 +177,11 @@ def _write_latent(spec: GroupedAttention, layout: AttentionLayout, weights: Atte
     assert weights.key_latent is not None and spec.latent is not None
     rows = pair_rows(spec, rotated_last=True)
     first, second, _ = rows
-    down, key = weights.key_latent.down, weights.turned_key
+    down, key = weights.key_latent.down, weights.rotated_key
     order = np.argsort(np.concatenate([first, second]))
     weight = np.concatenate([down.weight, np.concatenate([key.weight[0].real, key.weight[0].imag])[order]])
     bias = np.concatenate([down.bias, np.concatenate([key.bias[0].real, key.bias[0].imag])[order]])
-    query = join_heads(_unturn(weights.turned_query, weights.query, rows)).weight
+    query = join_heads(_unrotate(weights.rotated_query, weights.query, rows)).weight
     both = np.concatenate([weights.key.weight, weights.value.weight], axis=1)
     tensors = {
         f"{layout.key_norm}.weight": weights.key_latent.gain,

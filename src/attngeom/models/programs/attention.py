@@ -37,7 +37,7 @@ class AttentionParts(Parts):
         scores = []
         for place, (key, _) in enumerate(pairs):
             is_self = not cross and place == len(pairs) - 1
-            key = key if is_self or cross else self.turned(own, key, place, later)
+            key = key if is_self or cross else self.rotated(own, key, place, later)
             words = "p" * len(lead), "p" * (len(b.shape(key)) - 2)
             out = max(words, key=len)
             score = b.contract(f"{words[0]}gna,{words[1]}ga->{out}gn", query, key)
@@ -124,7 +124,7 @@ class AttentionParts(Parts):
         key = self.linear(f"{name}.key", latent, (own.heads, own.unrotated), False)
         value = self.linear(f"{name}.value", latent, (own.heads, own.value_dim), False)
         if own.rotated:
-            shared = self.linear(f"{name}.key_turned", u, (1, own.rotated), own.latent.bias)
+            shared = self.linear(f"{name}.key_rotated", u, (1, own.rotated), own.latent.bias)
             first, second = self.b.numbers([shared, key])
             joined = np.concatenate([np.repeat(first, own.heads, axis=-2), second], axis=-1)
             key = self.b.move([shared, key], joined)
@@ -147,7 +147,7 @@ class AttentionParts(Parts):
         gain = b.parameter(name, (count, own.head_dim))
         return b.multiply(y, b.reshape(gain, (own.head_dim,)) if count == 1 else gain)
 
-    def turned(self, own: GroupedAttention, key: int, place: int, later: bool = False) -> int:
+    def rotated(self, own: GroupedAttention, key: int, place: int, later: bool = False) -> int:
         """The key of another token rotated back by its distance, forth if it is later; queries stay as they are."""
         if own.rotary is None:
             return key

@@ -17,7 +17,7 @@ from itertools import product
 
 import numpy as np
 
-from attngeom.models.counts.residual import bends
+from attngeom.models.counts.residual import follows_inner_gain
 from attngeom.models.programs.blocks import BlockBuilder, Token, Weights
 from attngeom.models.programs.parts import Parts, SeenVector, TokenPlaces
 from attngeom.models.specification import Norm, TransformerSpec
@@ -94,7 +94,7 @@ class ModelBuilder:
 
     def block(self, layer: int) -> BlockBuilder:
         block, prefix = self.spec.stack.block(layer), f"layers.{layer}."
-        kind = SpectralBlock if self.acting and bends(self.spec) else BlockBuilder
+        kind = SpectralBlock if self.acting and follows_inner_gain(self.spec) else BlockBuilder
         return kind(block, self.spec.width, self.acting, self.places.tokens, self.b, prefix)
 
     def parts(self) -> Parts:

@@ -275,7 +275,7 @@ class TokenPoint:
         """
         joint = [k for k in self.roots if self.is_joint(k)]
         tries = 1 << (self.joint_roots + SPARE_TRIES) if joint else 1
-        found = np.full(len(pairs), -1)
+        chosen = np.full(len(pairs), -1)
         batch = max(1, BATCH_ENTRIES // (self._size * tries))
         for number in np.unique(pairs.places).tolist():
             own = np.flatnonzero(pairs.places == number)
@@ -287,8 +287,8 @@ class TokenPoint:
                 free = signs_are_free(missing.reshape(shape), known.reshape(shape))
                 there = (clear & ~missing.any(axis=1)).reshape(len(some), tries)
                 first = attempts.reshape(len(some), tries)[:, 0] + there.argmax(axis=1)
-                found[some] = np.where(free & there.any(axis=1), first, -1)
-        return found
+                chosen[some] = np.where(free & there.any(axis=1), first, -1)
+        return chosen
 
     def _missing(self, pairs: Pairs, attempts: Array, joint: Sequence[int], number: int) -> Missing:
         """Which joint roots that outputs at a place rest on are missing, in order, and which have a radicand."""

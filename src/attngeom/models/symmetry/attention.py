@@ -34,8 +34,8 @@ class RotaryScales(RowFactor):
 
     topic = "qk"
     group = ComplexScales
-    carried = RowSlot("turned_key")
-    dual = RowSlot("turned_query")
+    carried = RowSlot("rotated_key")
+    dual = RowSlot("rotated_query")
     stored_as = ("GroupedQueryKey", "turned")
     pivots_in_constants = False
 
@@ -138,11 +138,11 @@ class GroupedHeadOrder(Part):
 
     def pick(self, weights: AttentionWeights) -> AttentionWeights:
         """The heads of one attention in the new order."""
-        shared = weights.turned_groups != weights.groups
+        shared = weights.rotated_groups != weights.groups
         changes: dict[str, object] = {
-            "turned_query": weights.turned_query.pick(self.heads),
+            "rotated_query": weights.rotated_query.pick(self.heads),
             "query": weights.query.pick(self.heads),
-            "turned_key": weights.turned_key if shared else weights.turned_key.pick(self.groups),
+            "rotated_key": weights.rotated_key if shared else weights.rotated_key.pick(self.groups),
             "key": weights.key.pick(self.groups),
             "value": weights.value.pick(self.groups),
             "output": weights.output[self.heads],

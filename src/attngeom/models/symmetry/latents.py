@@ -16,7 +16,7 @@ from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
 
-SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "turned_query")}
+SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "rotated_query")}
 """The latents and the maps that read them."""
 
 
@@ -35,7 +35,7 @@ class LatentTurn(Part):
         changes: dict[str, object] = {}
         sides = [("key_latent", ("key", "value"), self.key, self.key_scale)]
         if weights.query_latent is not None and self.query is not None and self.query_scale is not None:
-            sides.append(("query_latent", ("query", "turned_query"), self.query, self.query_scale))
+            sides.append(("query_latent", ("query", "rotated_query"), self.query, self.query_scale))
         for name, readers, rotation, scale in sides:
             latent = getattr(weights, name)
             through = (latent.gain[:, None] * rotation.T) / latent.gain / scale
@@ -97,10 +97,10 @@ class Latents(AttentionFactor):
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:
         """Orthogonal Procrustes between the down-projections; gains are folded to one."""
-        found: dict[str, Array] = {}
+        rotations: dict[str, Array] = {}
         for name, (goal, latent) in _latents(self.weights(target), self.weights(source)).items():
-            found[name] = Orthogonal(len(goal.gain)).match(goal.down.weight, latent.down.weight)
-        key, query = found["key_latent"], found.get("query_latent")
+            rotations[name] = Orthogonal(len(goal.gain)).match(goal.down.weight, latent.down.weight)
+        key, query = rotations["key_latent"], rotations.get("query_latent")
         return LatentTurn(query, key, None if query is None else np.ones(len(query)), np.ones(len(key)))
 
     def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:

@@ -45,20 +45,20 @@ class QKNormTurn(Part):
         """The action on one attention."""
         n = weights.heads // weights.groups
         assert weights.query_gain is not None and weights.key_gain is not None
-        f = weights.turned_key.weight.shape[1]
+        f = weights.rotated_key.weight.shape[1]
 
         def spread(values: Array, like: Array, share: int) -> Array:
             return np.repeat(values, share, axis=0) if len(values) > 1 and len(like) > len(values) else values
 
         changes: dict[str, object] = {}
         for side, share, gain in (("query", n, weights.query_gain), ("key", 1, weights.key_gain)):
-            turned: Affine = getattr(weights, f"turned_{side}")
+            rotated: Affine = getattr(weights, f"rotated_{side}")
             plain: Affine = getattr(weights, side)
             signs = np.repeat(self.signs, share, axis=0)
             turns = spread(self.turns, gain, share)
             scales = spread(self.scales, gain, share)
             factors = np.where(turns, 1j, 1.0 + 0j)
-            rows = turned.scaled(np.broadcast_to(factors, turned.bias.shape) * signs[:, :f])
+            rows = rotated.scaled(np.broadcast_to(factors, rotated.bias.shape) * signs[:, :f])
             swapped = np.concatenate([gain[:, f : 2 * f], gain[:, :f]], axis=1)
             pairs = np.where(np.concatenate([turns, turns], axis=1), swapped, gain[:, : 2 * f])
             both = np.concatenate([scales[:, :f], scales[:, :f], scales[:, f:]], axis=1)
@@ -67,7 +67,7 @@ class QKNormTurn(Part):
             gains = gains * flips * (both if side == "query" else 1 / both)
             weight = rows.weight.real * flips[:, :f, None] + 1j * rows.weight.imag * flips[:, f : 2 * f, None]
             bias = rows.bias.real * flips[:, :f] + 1j * rows.bias.imag * flips[:, f : 2 * f]
-            changes[f"turned_{side}"] = Affine(weight, bias)
+            changes[f"rotated_{side}"] = Affine(weight, bias)
             changes[side] = plain.scaled(signs[:, f:] * flips[:, 2 * f :])
             changes[f"{side}_gain"] = gains
         return weights.with_(**changes)
@@ -112,14 +112,14 @@ def centred_turn(scales: Array, turns: Array, query_signs: Array, key_signs: Arr
 
 def head_means(weights: AttentionWeights, side: str) -> Affine:
     """The mean of the rows of every head of ``query`` or ``key``, batched (heads, ·) and (heads)."""
-    turned: Affine = getattr(weights, f"turned_{side}")
+    rotated: Affine = getattr(weights, f"rotated_{side}")
     plain: Affine = getattr(weights, side)
-    size = 2 * turned.weight.shape[1] + plain.weight.shape[1]
+    size = 2 * rotated.weight.shape[1] + plain.weight.shape[1]
 
     def mean(pairs: Array, rest: Array) -> Array:
         return np.asarray(((pairs.real + pairs.imag).sum(axis=1) + rest.sum(axis=1)) / size)
 
-    return Affine(mean(turned.weight, plain.weight), mean(turned.bias, plain.bias))
+    return Affine(mean(rotated.weight, plain.weight), mean(rotated.bias, plain.bias))
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class HeadMeans(Part):
         """The action on one attention."""
         changes: dict[str, object] = {}
         for side, move in (("query", self.query), ("key", self.key)):
-            for name, factor in ((f"turned_{side}", 1 + 1j), (side, 1.0)):
+            for name, factor in ((f"rotated_{side}", 1 + 1j), (side, 1.0)):
                 own: Affine = getattr(weights, name)
                 weight = own.weight + factor * move.weight[:, None]
                 changes[name] = Affine(weight, own.bias + factor * move.bias[:, None])
@@ -148,7 +148,7 @@ class HeadMeans(Part):
 
 @dataclass(frozen=True)
 class _GainFactor(AttentionFactor):
-    """What both kinds of QK-norms share: the two gains of a pair or coordinate, and pairs that are turned."""
+    """What both kinds of QK-norms share: the two gains of a pair or coordinate, and pairs that are rotated."""
 
     topic = "qk"
 
@@ -208,14 +208,14 @@ class _GainFactor(AttentionFactor):
 
     def has_no_more_turns(self, weights: AttentionWeights) -> bool:
         """Whether the gains of every pair differ: where they are equal, more than quarter turns are free."""
-        f = weights.turned_key.weight.shape[1]
+        f = weights.rotated_key.weight.shape[1]
         pairs = [gain[:, :f] == gain[:, f : 2 * f] for gain in map(np.abs, self.gains(weights))]
         return not np.any(pairs[0].all(axis=0) & pairs[1].all(axis=0))
 
     def balance(self, weights: AttentionWeights) -> tuple[Array, Array]:
         """Scales that make norms of query and key gains equal per pair, and pairs whose second query gain is larger."""
         query_gain, key_gain = self.gains(weights)
-        f, rows = weights.turned_key.weight.shape[1], len(key_gain)
+        f, rows = weights.rotated_key.weight.shape[1], len(key_gain)
         grouped = query_gain.reshape(rows, -1, query_gain.shape[1])
         first, second = (grouped[..., :f] ** 2).sum(axis=1), (grouped[..., f : 2 * f] ** 2).sum(axis=1)
         query_sizes = np.concatenate([first + second, (grouped[..., 2 * f :] ** 2).sum(axis=1)], axis=1)
@@ -232,7 +232,7 @@ class NormalisedQueryKey(_GainFactor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights = self.weights(layer)
         query_gain, key_gain = self.gains(weights)
-        f, plain = weights.turned_key.weight.shape[1], weights.key.weight.shape[1]
+        f, plain = weights.rotated_key.weight.shape[1], weights.key.weight.shape[1]
         shared = 1 if self.spec.shares_gains else weights.groups
         yield QKNormTurn(
             sampler.signs(weights.groups, f + plain),
@@ -246,13 +246,13 @@ class NormalisedQueryKey(_GainFactor):
         """Quarter turns that fit best, signs of the rows, scales between the gains."""
         goal, weights = self.weights(target), self.weights(source)
         query_gain, key_gain = self.gains(weights)
-        f, rows = goal.turned_key.weight.shape[1], len(key_gain)
+        f, rows = goal.rotated_key.weight.shape[1], len(key_gain)
         share = weights.heads // weights.groups
 
-        def fits(turned: Array) -> Array:
-            """Re⟨goal, turned⟩ per group and pair, over keys and the queries of the group, without the sign."""
-            keys = (goal.turned_key.weight.conj() * weights.turned_key.weight * turned).real.sum(axis=-1)
-            queries = (goal.turned_query.weight.conj() * weights.turned_query.weight * turned).real.sum(axis=-1)
+        def fits(rotated: Array) -> Array:
+            """Re⟨goal, rotated⟩ per group and pair, over keys and the queries of the group, without the sign."""
+            keys = (goal.rotated_key.weight.conj() * weights.rotated_key.weight * rotated).real.sum(axis=-1)
+            queries = (goal.rotated_query.weight.conj() * weights.rotated_query.weight * rotated).real.sum(axis=-1)
             return np.asarray(np.abs(keys) + np.abs(queries).reshape(len(keys), share, f).sum(axis=1))
 
         straight, quarter = fits(np.array(1.0)), fits(np.array(1j))
@@ -260,7 +260,7 @@ class NormalisedQueryKey(_GainFactor):
             straight, quarter = straight.sum(axis=0, keepdims=True), quarter.sum(axis=0, keepdims=True)
         turns = quarter > straight
         factors = np.where(turns, 1j, 1.0)
-        inner = (goal.turned_key.weight.conj() * weights.turned_key.weight).sum(axis=-1) * factors
+        inner = (goal.rotated_key.weight.conj() * weights.rotated_key.weight).sum(axis=-1) * factors
         plain = (goal.key.weight * weights.key.weight).sum(axis=-1)
         signs = np.where(np.concatenate([inner.real, plain], axis=1) < 0, -1.0, 1.0)
         other = np.concatenate([key_gain[:, f : 2 * f], key_gain[:, :f]], axis=1)
@@ -274,8 +274,8 @@ class NormalisedQueryKey(_GainFactor):
         """Equal norms of query and key gains per pair, larger query gain first, pivot of every key row positive."""
         query_gain, key_gain = self.gains(weights)
         scales, turns = self.balance(weights)
-        turned = weights.turned_key.weight * np.where(turns, 1j, 1.0)[..., None]
-        stacked = np.concatenate([turned.real, turned.imag], axis=-1)
+        rotated = weights.rotated_key.weight * np.where(turns, 1j, 1.0)[..., None]
+        stacked = np.concatenate([rotated.real, rotated.imag], axis=-1)
         signs = np.concatenate([pivot_signs(stacked), pivot_signs(weights.key.weight)], axis=1)
         signs = np.broadcast_to(signs, (weights.groups, signs.shape[1]))
         return QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain)).turn(weights)
@@ -290,7 +290,7 @@ class NormalisedQueryKey(_GainFactor):
     def _flip(self, weights: AttentionWeights) -> QKNormTurn:
         """The signs of the gains go with their rows, and nothing else."""
         query_gain, key_gain = self.gains(weights)
-        f, plain = weights.turned_key.weight.shape[1], weights.key.weight.shape[1]
+        f, plain = weights.rotated_key.weight.shape[1], weights.key.weight.shape[1]
         rows = 1 if len(key_gain) == 1 else weights.groups
         signs = [np.where(gain < 0, -1.0, 1.0) for gain in (query_gain, key_gain)]
         ones = np.ones((weights.groups, f + plain))
@@ -310,7 +310,7 @@ class CentredQueryKey(_GainFactor):
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights, spec = self.weights(layer), self.spec
-        f, plain, groups = weights.turned_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
+        f, plain, groups = weights.rotated_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
         scales = sampler.scales(groups, f + plain) * sampler.signs(groups, f + plain)
         turns = sampler.coins(groups, f)
         moves = [
@@ -335,14 +335,14 @@ class CentredQueryKey(_GainFactor):
             return np.asarray((getattr(goal, name).weight.conj() * rows).real.sum(axis=-1))
 
         fits = [
-            np.abs(inner("turned_key", s))
-            + np.abs(inner("turned_query", s)).reshape(weights.groups, share, -1).sum(axis=1)
+            np.abs(inner("rotated_key", s))
+            + np.abs(inner("rotated_query", s)).reshape(weights.groups, share, -1).sum(axis=1)
             for s in (False, True)
         ]
         turns = np.asarray(fits[1] > fits[0])
         signs = []
         for side, count in (("query", share), ("key", 1)):
-            straight, swapped = (inner(f"turned_{side}", s) for s in (False, True))
+            straight, swapped = (inner(f"rotated_{side}", s) for s in (False, True))
             chosen = np.where(np.repeat(turns, count, axis=0), swapped, straight)
             plain = (getattr(goal, side).weight * getattr(weights, side).weight).sum(axis=(1, 2))
             signs.append(np.where(chosen.sum(axis=1) + plain < 0, -1.0, 1.0))
@@ -354,7 +354,7 @@ class CentredQueryKey(_GainFactor):
 
     def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
         """Equal norms of gains, the pivot of all rows of a head positive, and the larger key gain of every pair."""
-        key_gain, f = self.gains(weights)[1], weights.turned_key.weight.shape[1]
+        key_gain, f = self.gains(weights)[1], weights.rotated_key.weight.shape[1]
         scales, turns = self.balance(weights)
         heads = [pivot_signs(_all_rows(weights, side)) for side in ("query", "key")]
         pairs = key_gain[:, : 2 * f].reshape(len(key_gain), 2, f)
@@ -414,5 +414,5 @@ def _by_pair(products: Array, pairs: int) -> Array:
 
 def _all_rows(weights: AttentionWeights, side: str) -> Array:
     """All rows of every head of ``query`` or ``key`` as one vector."""
-    turned, plain = getattr(weights, f"turned_{side}").weight, getattr(weights, side).weight
-    return np.concatenate([turned.real, turned.imag, plain], axis=1).reshape(len(turned), -1)
+    rotated, plain = getattr(weights, f"rotated_{side}").weight, getattr(weights, side).weight
+    return np.concatenate([rotated.real, rotated.imag, plain], axis=1).reshape(len(rotated), -1)

@@ -1,6 +1,6 @@
 """How far two aligned layers differ, per head and per unit, and how far rounding of their files would let them differ.
 
-Global norms hide one bad head; every head and every hidden unit is measured on its own. The expected misfit of a head
+Global norms hide one bad head; every head and every hidden unit is measured on its own. The expected mismatch of a head
 is rounding noise pushed through the alignment: random relative errors of the files' unit roundoff in keys and values,
 their effect on the matrices that least squares finds, and so on queries and outputs. `folding_noise` adds the loss of
 digits by folding (cancellation of mean directions and of constants).
@@ -36,7 +36,7 @@ HEADS = frozenset(f"{prefix}{part}" for prefix in PREFIXES.values() for part in 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Misfit:
+class Mismatch:
     """Relative difference of one tensor in one head or unit, and what rounding explains."""
 
     part: str
@@ -56,8 +56,8 @@ class Misfit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Misfits:
-    """The misfits of one tensor in all its heads or units, as arrays."""
+class Mismatches:
+    """The mismatches of one tensor in all its heads or units, as arrays."""
 
     part: str
     values: Array
@@ -73,33 +73,33 @@ class Misfits:
     def ratios(self) -> Array:
         return self.values / self.expected
 
-    def __getitem__(self, index: int) -> Misfit:
+    def __getitem__(self, index: int) -> Mismatch:
         place = index if len(self.values) > 1 else None
         value, expected = float(self.values[index]), float(self.expected[index])
-        return Misfit(part=self.part, index=place, value=value, expected=expected, factor=self.factor)
+        return Mismatch(part=self.part, index=place, value=value, expected=expected, factor=self.factor)
 
     @property
-    def worst(self) -> Misfit:
+    def worst(self) -> Mismatch:
         return self[int(self.ratios.argmax())]
 
 
 class Add(Protocol):
-    """Takes the misfits of one part, and by how much roundoff may have grown there."""
+    """Takes the mismatches of one part, and by how much roundoff may have grown there."""
 
     def __call__(self, part: str, values: Array, growth: Array | float = PLAIN_RESIDUAL) -> None: ...
 
 
-def layer_misfits(
+def layer_mismatches(
     block: TransformerBlock, target: LayerWeights, symmetry: Recovered, unit: float, noise: dict[str, float]
-) -> list[Misfits]:
-    """All misfits of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
-    result: list[Misfits] = []
+) -> list[Mismatches]:
+    """All mismatches of a layer; ``unit`` is the roundoff of the files, ``noise`` the loss by folding per part."""
+    result: list[Mismatches] = []
 
     def add(part: str, values: Array, growth: Array | float = PLAIN_RESIDUAL) -> None:
         # A head of zeros has no rounding to push through: half a unit stands in.
         limits = np.maximum(np.broadcast_to(growth, values.shape), 0.5) * max(1.0, noise.get(part, 1.0))
         if len(values):
-            result.append(Misfits(part=part, values=values, expected=limits * max(unit, FOLDING_ROUNDING)))
+            result.append(Mismatches(part=part, values=values, expected=limits * max(unit, FOLDING_ROUNDING)))
 
     other = symmetry.aligned
     for place, weights in target.attentions.items():
@@ -120,7 +120,7 @@ def _add_norm(add: Add, name: str, norm: NormWeights, other: NormWeights) -> Non
 
 
 def _growth(place: str, target: AttentionWeights, symmetry: Recovered, noise: dict[str, float]) -> dict[str, Array]:
-    """Expected misfit of every head of query, key, value, output, in units of the roundoff."""
+    """Expected mismatch of every head of query, key, value, output, in units of the roundoff."""
     prefix, groups = PREFIXES[place], target.groups
     linear = [part for part in symmetry.symmetry if isinstance(part, Move) and part.factor.place == place]
     moves = {type(part.factor): part for part in linear}
@@ -139,17 +139,17 @@ def _growth(place: str, target: AttentionWeights, symmetry: Recovered, noise: di
     inner_key, outer_query = _pushed(target.key.weight, grams["key"], grams["query"], *plain, keys)
     inner_value, outer_output = _pushed(target.value.weight, grams["value"], grams["output"], *matrices, values)
 
-    def whole(plain_errors: Array, plain_rows: Array, turned: Array) -> Array:
+    def whole(plain_errors: Array, plain_rows: Array, rotated: Array) -> Array:
         """Errors of plain and rotated rows together, relative to both."""
-        sizes = np.hypot(_norms(plain_rows), _norms(turned))
-        own = np.sqrt(2.0) * MEAN_ROUNDING * _norms(turned)
+        sizes = np.hypot(_norms(plain_rows), _norms(rotated))
+        own = np.sqrt(2.0) * MEAN_ROUNDING * _norms(rotated)
         return np.asarray(np.hypot(plain_errors * _norms(plain_rows), own) / np.where(sizes > 0, sizes, 1.0))
 
-    turned_key = target.turned_key.weight if target.turned_groups == groups else np.zeros((groups, 1))
+    rotated_key = target.rotated_key.weight if target.rotated_groups == groups else np.zeros((groups, 1))
     latent = 2.0 if target.key_latent is not None else 1.0
     return {
-        "query": RESIDUAL_MARGIN * latent * whole(outer_query, target.query.weight, target.turned_query.weight),
-        "key": RESIDUAL_MARGIN * latent * whole(inner_key, target.key.weight, turned_key),
+        "query": RESIDUAL_MARGIN * latent * whole(outer_query, target.query.weight, target.rotated_query.weight),
+        "key": RESIDUAL_MARGIN * latent * whole(inner_key, target.key.weight, rotated_key),
         "value": RESIDUAL_MARGIN * latent * inner_value,
         "output": RESIDUAL_MARGIN * latent * outer_output,
     }
@@ -242,18 +242,18 @@ def _whole(a: Array, b: Array) -> Array:
     return relative(a[None], b[None])
 
 
-def _stacked(turned: Array, plain: Array) -> Array:
-    return np.concatenate([turned.real, turned.imag, plain], axis=1) if turned.shape[1] else plain
+def _stacked(rotated: Array, plain: Array) -> Array:
+    return np.concatenate([rotated.real, rotated.imag, plain], axis=1) if rotated.shape[1] else plain
 
 
 def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeights, growth: dict[str, Array]) -> None:
     add(f"{prefix}query", _side(relative, a, b, "query"), growth["query"])
-    if a.turned_groups == a.groups:
+    if a.rotated_groups == a.groups:
         add(f"{prefix}key", _side(relative, a, b, "key"), growth["key"])
         add(f"{prefix}key_bias", _bias_side(a, b, "key"), np.maximum(PLAIN_RESIDUAL, growth["key"]))
     else:
-        add(f"{prefix}turned_key", relative(a.turned_key.weight, b.turned_key.weight))
-        add(f"{prefix}turned_key_bias", _shared(a.turned_key.bias, b.turned_key.bias))
+        add(f"{prefix}rotated_key", relative(a.rotated_key.weight, b.rotated_key.weight))
+        add(f"{prefix}rotated_key_bias", _shared(a.rotated_key.bias, b.rotated_key.bias))
         add(f"{prefix}key", relative(a.key.weight, b.key.weight), growth["key"])
     add(f"{prefix}query_bias", _bias_side(a, b, "query"), np.maximum(PLAIN_RESIDUAL, growth["query"]))
     add(f"{prefix}value", relative(a.value.weight, b.value.weight), growth["value"])
@@ -271,17 +271,17 @@ def _add_attention(add: Add, prefix: str, a: AttentionWeights, b: AttentionWeigh
 
 
 def _side(measure, a: AttentionWeights, b: AttentionWeights, side: str) -> Array:  # type: ignore[no-untyped-def]
-    left, right = (_stacked(getattr(w, f"turned_{side}").weight, getattr(w, side).weight) for w in (a, b))
+    left, right = (_stacked(getattr(w, f"rotated_{side}").weight, getattr(w, side).weight) for w in (a, b))
     return np.asarray(measure(left, right))
 
 
 def _bias_side(a: AttentionWeights, b: AttentionWeights, side: str) -> Array:
-    left, right = (_stacked(getattr(w, f"turned_{side}").bias, getattr(w, side).bias) for w in (a, b))
+    left, right = (_stacked(getattr(w, f"rotated_{side}").bias, getattr(w, side).bias) for w in (a, b))
     return _shared(left, right)
 
 
 def _add_experts(add: Add, a: MLPWeights | ExpertsWeights, b: MLPWeights | ExpertsWeights) -> None:
-    """Misfits of what chooses experts, if there are any."""
+    """Mismatches of what chooses experts, if there are any."""
     if isinstance(a, MLPWeights) or isinstance(b, MLPWeights):
         return
     add("router", relative(a.router.weight, b.router.weight))
@@ -291,7 +291,7 @@ def _add_experts(add: Add, a: MLPWeights | ExpertsWeights, b: MLPWeights | Exper
 
 
 def _add_units(add: Add, prefix: str, a: MLPWeights, b: MLPWeights, units: Units) -> None:
-    """Misfits of one MLP, the units of b taken in order and scaled as they are read."""
+    """Mismatches of one MLP, the units of b taken in order and scaled as they are read."""
     order, scales = units.order, units.scales
     if a.gate is not None and b.gate is not None:
         add(f"{prefix}gate", _gathered(a.gate, b.gate, order, np.ones(len(order))))
@@ -323,7 +323,7 @@ def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWe
         def measure(
             reader: str, affine: Affine, prefix: str = prefix, norm: Norm = norm, weights: NormWeights = weights
         ) -> Affine:
-            part = prefix + reader.removeprefix("turned_")
+            part = prefix + reader.removeprefix("rotated_")
             left = after[prefix + reader]
             if norm.kind != "layer" and not np.any(weights.bias) and not np.any(affine.bias):
                 return affine
