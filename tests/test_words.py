@@ -57,8 +57,6 @@ def test_no_local_variable_says_only_that_it_was_found():
                 assert "found" not in stored, f"{path}: {node.name}"
 
 
-@pytest.mark.parametrize(
-    "text", ["def bend(): pass", "x_settled = 1", "class Settle: pass", "lambda turned: 1"]
-)
+@pytest.mark.parametrize("text", ["def bend(): pass", "x_settled = 1", "class Settle: pass", "lambda turned: 1"])
 def test_a_private_word_is_seen(text):
     assert private(variables(ast.parse(text)))
