@@ -109,7 +109,7 @@ def mlps(part: MLP | Experts) -> list[MLP]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class PlacedSublayer:
     """A sublayer with the streams that it reads, ``source`` for keys and values, and what is read of its output.
 
     Of every vector that it writes ``written`` dimensions are seen: d, or d − 1 where only LayerNorms read the sum.
@@ -132,7 +132,7 @@ class Surroundings:
 
     width: int
     mean_seen: bool
-    readings: dict[str, Reading]
+    readings: dict[str, PlacedSublayer]
 
 
 def surroundings(
@@ -153,7 +153,7 @@ def surroundings(
         hidden = not mean_seen and sublayer.norms.output is None if after is None else after.kind == "layer"
         own = stream(width, sublayer.before if after is None else incoming)
         other = stream(width, source) if sublayer.is_cross else own
-        readings[sublayer.place] = Reading(
+        readings[sublayer.place] = PlacedSublayer(
             sublayer=sublayer, own=own, source=other, written=width - hidden, incoming=incoming
         )
         incoming = incoming if after is None else after

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from attngeom.models.counts.hypotheses import check_block
 from attngeom.models.specification import MLP, GroupedAttention, Norm, TransformerBlock
-from attngeom.models.surroundings import Reading, Surroundings, surroundings
+from attngeom.models.surroundings import PlacedSublayer, Surroundings, surroundings
 from attngeom.models.symmetry.block import factors
 from attngeom.models.symmetry.factor import PartName, RedundantPart
 
@@ -80,7 +80,7 @@ class Constants:
         return self.biases > 0 or (self.any_values and self.value_size >= width)
 
 
-def _constants(reading: Reading) -> Constants:
+def _constants(reading: PlacedSublayer) -> Constants:
     """The constants of a sublayer; where a sink takes a share, value constants are no constants and count as seen."""
     part = reading.sublayer.map
     if isinstance(part, GroupedAttention):
@@ -122,7 +122,7 @@ def _constant_terms(block: TransformerBlock, around: Surroundings) -> Iterator[R
             last_mean = mean
 
 
-def _post_norm_terms(pool: Constants, reading: Reading, outgoing: Norm, width: int) -> Iterator[RedundantPart]:
+def _post_norm_terms(pool: Constants, reading: PlacedSublayer, outgoing: Norm, width: int) -> Iterator[RedundantPart]:
     """norm(x + f(x)) with x behind the norm ``incoming``: its bias joins the constants, its gain is seen through x."""
     incoming = reading.incoming
     if incoming is not None and incoming.bias:

@@ -22,7 +22,7 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.specification import GroupedAttention, TransformerBlock
-from attngeom.models.surroundings import Reading, Surroundings
+from attngeom.models.surroundings import PlacedSublayer, Surroundings
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)
@@ -126,13 +126,13 @@ class AttentionFactor(Factor):
         """The number of query heads that read the same keys and values."""
         return self.spec.heads // self.spec.groups
 
-    def query_columns(self, reading: Reading) -> int:
+    def query_columns(self, reading: PlacedSublayer) -> int:
         """Columns that a row of the queries shows: those of its latent, or of the stream and its constant."""
         latent = self.spec.latent
         through = None if latent is None else latent.query_rank
         return reading.own.columns(self.spec.query_bias) if through is None else through
 
-    def key_columns(self, reading: Reading, bias: bool, constants: bool) -> int:
+    def key_columns(self, reading: PlacedSublayer, bias: bool, constants: bool) -> int:
         """The same of keys or values with or without a bias; the stream alone where ``constants`` are not shown."""
         if self.spec.latent is not None:
             return self.spec.latent.key_rank

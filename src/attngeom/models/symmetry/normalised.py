@@ -19,7 +19,7 @@ from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants, Rows
 from attngeom.models.residues import P, dot, integers
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.surroundings import Reading, Surroundings
+from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
 
 
@@ -171,7 +171,7 @@ class _GainFactor(AttentionFactor):
             text = f"(R+)^{count} scales of q and k"
             yield RedundantPart(part="query_key", count=count, group=text, lemma="L5, eps = 0")
 
-    def columns(self, reading: Reading) -> tuple[int, int]:
+    def columns(self, reading: PlacedSublayer) -> tuple[int, int]:
         """Columns that queries and keys show."""
         return self.query_columns(reading), self.key_columns(reading, self.spec.key_bias, True)
 

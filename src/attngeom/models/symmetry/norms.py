@@ -19,7 +19,7 @@ from attngeom.models.readers import (
     value_bias_is_constant,
 )
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm
-from attngeom.models.surroundings import Reading, Surroundings
+from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.factor import Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import MeanShift, NormMove
 from attngeom.models.symmetry.places import Placed
@@ -128,7 +128,7 @@ class MeanDirections(Factor):
             yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
 
 
-def _attention_means(own: GroupedAttention, reading: Reading, unseen: int) -> dict[str, int]:
+def _attention_means(own: GroupedAttention, reading: PlacedSublayer, unseen: int) -> dict[str, int]:
     """Rows of q, k, v and columns of o; those of latents are not counted."""
     if own.latent is not None:
         return {}
@@ -141,13 +141,13 @@ def _attention_means(own: GroupedAttention, reading: Reading, unseen: int) -> di
     return {"mean direction of the rows of q, k, v": rows, "columns of the output matrix along 1": columns}
 
 
-def _unit_means(mlp: MLP, reading: Reading, unseen: int) -> dict[str, int]:
+def _unit_means(mlp: MLP, reading: PlacedSublayer, unseen: int) -> dict[str, int]:
     rows = reading.own.rows((2 if mlp.gated else 1) * mlp.width, mlp.up_bias, True)
     columns = mlp.width * unseen
     return {"mean direction of the rows of the MLP": rows, "columns of the down matrix along 1": columns}
 
 
-def _expert_means(experts: Experts, reading: Reading, unseen: int) -> dict[str, int]:
+def _expert_means(experts: Experts, reading: PlacedSublayer, unseen: int) -> dict[str, int]:
     """Those of the experts, of the shared one, of the router; one vector of the biases is a constant of the block."""
     number = experts.count
     each = _unit_means(experts.expert, reading, unseen)
