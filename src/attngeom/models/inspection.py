@@ -11,6 +11,7 @@ from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
+from attngeom.models.fusing import free_to_fuse
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
 from attngeom.results import Result
@@ -39,6 +40,7 @@ class ModelInspection(Result):
             "group": [] if self.redundancy is None else self.redundancy.group,
             "layer_standing": None if self.redundancy is None else self.redundancy.layers.standing,
             "layer_reason": None if self.redundancy is None else self.redundancy.layers.reason,
+            "free_to_fuse": [free.to_json() for free in free_to_fuse(self.spec)],
             "standing": self.standing,
             "reason": self.reason,
             "heads": [row.to_json() for row in self.heads],
@@ -74,6 +76,8 @@ class ModelInspection(Result):
         else:
             lines += ["redundancy:", str(self.redundancy)]
             lines += [f"  {line}" for line in self.redundancy.group]
+        lines.append("free to fuse here:")
+        lines += [f"  {free}" for free in free_to_fuse(self.spec)]
         lines += _told_once(self.findings)
         if self.heads:
             worst = max(self.heads, key=lambda row: row.condition)

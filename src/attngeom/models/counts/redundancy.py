@@ -100,13 +100,13 @@ def redundancy(spec: TransformerSpec) -> Redundancy:
     1346584
     """
     source = source_norm(spec)
-    terms: list[RedundantPart] = []
-    for stack in spec.stacks:
-        for kind, block in enumerate(stack.kinds):
-            terms += _repeated(block_terms(block, spec.width, source=source), stack.order.count(kind))
-        terms += _table_terms(stack)
-    terms += _final_terms(spec)
-    terms += residual_terms(spec)
+    kinds = [
+        (block_terms(block, spec.width, source=source), stack.order.count(kind))
+        for stack in spec.stacks
+        for kind, block in enumerate(stack.kinds)
+    ]
+    tables = [term for stack in spec.stacks for term in _table_terms(stack)]
+    terms = [*_of_layers(kinds), *tables, *_final_terms(spec), *residual_terms(spec)]
     parts = [
         _block_proof((*violations(block, spec.width, source=source), *_stack_violations(stack, block)))
         for stack in spec.stacks
@@ -164,13 +164,18 @@ def _together(parts: list[Proof]) -> str:
     return "; ".join(unmet) if unmet else "Theorem 1': all layers meet its hypotheses"
 
 
-def _repeated(terms: Iterable[RedundantPart], layers: int) -> list[RedundantPart]:
+def _of_layers(kinds: Iterable[tuple[Iterable[RedundantPart], int]]) -> list[RedundantPart]:
+    """The terms of each kind of block times the number of layers that it has, equal ones of all kinds together."""
+    counts: dict[tuple[PartName, str, str], tuple[int, int]] = {}
+    for terms, layers in kinds:
+        for term in _merged(terms):
+            key = (term.part, term.group, term.lemma)
+            count, number = counts.get(key, (0, 0))
+            counts[key] = count + layers * term.count, number + layers
     return [
-        RedundantPart(
-            part=term.part, count=layers * term.count, group=f"{term.group}, {layers} layers", lemma=term.lemma
-        )
-        for term in terms
-        if layers
+        RedundantPart(part=part, count=count, group=f"{group}, {n} layer{'s' if n > 1 else ''}", lemma=lemma)
+        for (part, group, lemma), (count, n) in counts.items()
+        if n
     ]
 
 

@@ -20,7 +20,7 @@ def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
     e = spec.embedding_rank
     terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="L2"))
-    terms += [*_table_terms(spec), *_bare_terms(spec), _rotation_term(spec), _scale_term(spec)]
+    terms += [*_table_terms(spec), *_bare_terms(spec), rotation_term(spec), _scale_term(spec)]
     return [term for term in terms if term.count]
 
 
@@ -172,7 +172,7 @@ def _tied_shift_term(spec: TransformerSpec) -> RedundantPart:
     return RedundantPart(part="residual", count=int(silent and follow), group=group, lemma="L4")
 
 
-def _rotation_term(spec: TransformerSpec) -> RedundantPart:
+def rotation_term(spec: TransformerSpec) -> RedundantPart:
     """O(d) for RMS norms, O(d − 1) for LayerNorm, GL(d) without norms, if head and tables can follow.
 
     Gains of output norms have to follow as well, which the lengths of what they scale restrict (lemma R).

@@ -20,6 +20,7 @@ from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import (
     AttentionFactor,
     ColumnSlot,
+    Freedom,
     Move,
     Part,
     RedundantPart,
@@ -54,6 +55,14 @@ class RotaryScales(RowFactor):
             count = 2 * copies * GeneralLinear(size).fiber(*columns)
             text = ComplexScales(1).symbol(copies) if size == 1 else f"GL({size},C)^{copies}"
             yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L3")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        whose = self.each_group if self.spec.latent is None else "all heads together"
+        for size, number in sorted(Counter(self.spec.rotations[1].values()).items()):
+            text = f"a turn and a scale in each of {number} rotated planes, for {whose}"
+            if size > 1:
+                text = f"an invertible complex {size} × {size} matrix for each of {number} frequencies, for {whose}"
+            yield Freedom(f"q, k of {self.place}", text, "in planes")
 
     def stored_element(self, move: Move) -> Array:
         """The factors of the queries."""
@@ -91,6 +100,13 @@ class GroupedQueryKey(RowFactor):
             text = f"R^{spec.heads} from scores into the denominator"
             yield RedundantPart(part="query_key", count=spec.heads, group=text, lemma="L1")
 
+    def freedoms(self) -> Iterator[Freedom]:
+        size = self.spec.rotations[0] if self.spec.latent is None else self.spec.unrotated
+        if size:
+            part = "" if size == self.spec.head_dim else f" on the {size} unrotated coordinates"
+            text = f"any invertible {size} × {size} matrix{part}, for {self.each_group}"
+            yield Freedom(f"q, k of {self.place}", text, "all")
+
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """kᵀq of every head, without what softmax forgets of the constants of keys."""
         seen = [i for i, _ in PAIRS] if key_bias_is_invisible(self.spec) else [1] * len(PAIRS)
@@ -115,6 +131,10 @@ class GroupedValueOutput(RowFactor):
         tall = self.key_columns(reading, spec.value_bias, not spec.shares_sum_to_one)
         count = spec.groups * group.fiber(tall, self.share * reading.written)
         yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="L1, L2")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        size = self.spec.value_dim
+        yield Freedom(f"v, o of {self.place}", f"any invertible {size} × {size} matrix, for {self.each_group}", "all")
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """o v of every head, and its constant where that is no constant of the output."""
@@ -164,6 +184,11 @@ class OrderOfHeads(AttentionFactor):
 
     topic = "heads"
     is_discrete = True
+
+    def freedoms(self) -> Iterator[Freedom]:
+        inner = "" if self.share == 1 else f", and of the {self.share} query heads of each"
+        kind = "heads" if self.share == 1 else "key-value heads"
+        yield Freedom(f"heads of {self.place}", f"any order of {self.spec.groups} {kind}{inner}")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights = self.weights(layer)

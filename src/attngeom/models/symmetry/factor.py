@@ -65,6 +65,21 @@ class Part(ABC):
         return {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
 
 
+@dataclass(frozen=True)
+class Freedom:
+    """What may be multiplied into ``tensors`` for nothing; ``rotations`` of their coordinates that are among it.
+
+    None where nobody would ask for rotations: orders, gains.
+    """
+
+    tensors: str
+    matrices: str
+    rotations: Literal["all", "in planes", "none"] | None = None
+
+    def to_json(self) -> dict[str, str | None]:
+        return {"tensors": self.tensors, "matrices": self.matrices, "rotations": self.rotations}
+
+
 class Replay(Protocol):
     """Two layers that take the same parts: the pattern on its way back to ``stored``, and the layer that follows."""
 
@@ -91,6 +106,10 @@ class Factor:
 
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
         """The dimensions of the orbits of generic weights in a block in its place, by the parts of a count."""
+        return iter(())
+
+    def freedoms(self) -> Iterator[Freedom]:
+        """What a quantiser, converter or merger may multiply into the weights of the block."""
         return iter(())
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
@@ -120,6 +139,12 @@ class AttentionFactor(Factor):
     @property
     def spec(self) -> GroupedAttention:
         return self.block.attentions[self.place]
+
+    @property
+    def each_group(self) -> str:
+        """Whose coordinates an element acts on."""
+        spec = self.spec
+        return f"each of {spec.heads} heads" if self.share == 1 else f"each of {spec.groups} key-value heads"
 
     @property
     def share(self) -> int:

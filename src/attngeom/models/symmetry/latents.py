@@ -14,7 +14,7 @@ from attngeom.models.layer import AttentionWeights, LatentWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants, LatentInput
 from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.surroundings import Surroundings
-from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
+from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
 
 SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "rotated_query")}
 """The latents and the maps that read them."""
@@ -85,6 +85,21 @@ class Latents(AttentionFactor):
         for rank, norm in ((latent.query_rank, latent.query_norm), (latent.key_rank, latent.key_norm)):
             if rank is not None:
                 yield _orbit(rank, norm, own.columns(latent.bias))
+
+    def freedoms(self) -> Iterator[Freedom]:
+        latent = self.spec.latent
+        assert latent is not None
+        for name, rank, norm in (
+            ("query", latent.query_rank, latent.query_norm), ("key-value", latent.key_rank, latent.key_norm)
+        ):  # fmt: skip
+            if rank is None:
+                continue
+            if norm is not None and norm.kind == "layer":
+                yield Freedom(f"{name} latent of {self.place}", "gains may be moved into what reads it")
+                continue
+            kind = "invertible" if norm is None else "orthogonal"
+            folded = ", once the gains of its norm are in what reads it" if norm is not None and norm.gain else ""
+            yield Freedom(f"{name} latent of {self.place}", f"any {kind} {rank} × {rank} matrix{folded}", "all")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         key, query = _ranks(self.weights(layer))

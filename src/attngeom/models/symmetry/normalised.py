@@ -20,7 +20,7 @@ from attngeom.models.probes import AttentionProbe, Invariants, Rows
 from attngeom.models.residues import P, dot, integers
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
-from attngeom.models.symmetry.factor import AttentionFactor, Part, RedundantPart, Replay
+from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +151,25 @@ class _GainFactor(AttentionFactor):
     """What both kinds of QK-norms share: the two gains of a pair or coordinate, and pairs that are rotated."""
 
     topic = "qk"
+
+    def freedoms(self) -> Iterator[Freedom]:
+        """With gains no rotation is free; without, those that keep lengths and commute with positions."""
+        spec, norm = self.spec, self.spec.head_norm
+        assert norm is not None
+        plain, turning = spec.rotations
+        pairs, place = sum(turning.values()), f"q, k of {self.place}"
+        if norm.gain or spec.is_centred:
+            where = " and ".join(
+                text for count, text in ((pairs, f"{pairs} planes"), (plain, f"{plain} unrotated coordinates")) if count
+            )
+            yield Freedom(place, f"signs of rows, and scales between the two gains, in {where}", "none")
+            return
+        if pairs:
+            text = f"a turn in each of {pairs} rotated planes, for {self.each_group}"
+            yield Freedom(place, text, "in planes")
+        if plain:
+            text = f"any orthogonal {plain} × {plain} matrix on unrotated coordinates, for {self.each_group}"
+            yield Freedom(place, text, "all")
 
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
         """With gains one scale per pair and per unrotated coordinate; without, rotations; scales if eps = 0."""

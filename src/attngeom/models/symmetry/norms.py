@@ -20,7 +20,7 @@ from attngeom.models.readers import (
 )
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
-from attngeom.models.symmetry.factor import Factor, Part, RedundantPart, Replay
+from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import MeanShift, NormMove
 from attngeom.models.symmetry.places import Placed
 
@@ -41,6 +41,11 @@ class InputNorm(Factor):
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
         count, text = self.norm.parameters(around.width), f"(R*)^{around.width} gains, biases"
         yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        if self.norm.gain:
+            what = "gains and biases" if self.norm.bias else "gains"
+            yield Freedom(f"norm {self.place}", f"{what} may be moved into the maps that read the norm")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         norm, width = self.norm, len(layer.norms[self.place].bias)

@@ -16,7 +16,7 @@ from attngeom.models.matching import assign_points, match_units
 from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, TransformerBlock
 from attngeom.models.surroundings import Surroundings
-from attngeom.models.symmetry.factor import Factor, Part, RedundantPart, Replay
+from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 
@@ -64,6 +64,12 @@ class HiddenUnits(Factor):
         if isinstance(experts, Experts) and self.place != "shared":
             text = f"[{text}]^{experts.count}"
         yield RedundantPart(part="hidden_units", count=count, group=text, lemma="L6")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        signs = "" if self.spec.gated else " positive"
+        scale = f", and one{signs} scale each between up and down" if has_unit_scale(self.spec) else ""
+        whose = {"mlp": "the MLP", "shared": "the shared expert"}.get(self.place, "each expert")
+        yield Freedom(f"hidden units of {whose}", f"any order of {self.spec.width:,} units{scale}", "none")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         order, spec = sampler.order(layer.hidden[self.place].units), self.spec
@@ -189,6 +195,11 @@ class OrderOfExperts(_ExpertsFactor):
 
     topic = "units"
     is_discrete = True
+
+    def freedoms(self) -> Iterator[Freedom]:
+        spec = self.spec
+        inside = "" if spec.expert_groups == 1 else f" inside their {spec.expert_groups} groups, and of the groups"
+        yield Freedom("experts", f"any order of {spec.count} experts{inside}")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         spec = self.spec
