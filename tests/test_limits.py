@@ -46,7 +46,7 @@ NO_LIMITS = {
         "models/matching.py": "SEED",
     },
     "what a family of models is defined with": {
-        "models/families/mpnet.py": "DISTANCE",
+        "models/families/bert.py": "DISTANCE",
         "models/families/olmo.py": "EPS",
         "models/families/whisper.py": "EPS",
         "models/layout/attention.py": "PARTITIONS",

@@ -326,14 +326,14 @@ def test_tied_head_and_its_copy() -> None:
 
 @pytest.mark.parametrize("family", ["llama", "gpt_neox", "gpt2", "t5", "gemma2"])
 def test_streams_that_fit_none_are_told_without_a_change_of_streams(family: str, monkeypatch) -> None:
-    """The shortcut never speaks against a turned copy, and answers stay what they are without it."""
+    """The shortcut never speaks against a rotated copy, and answers stay what they are without it."""
     asked: list[bool] = []
     told = comparison.fits_no_stream
     monkeypatch.setattr(comparison, "fits_no_stream", lambda *views: asked.append(told(*views)) or asked[-1])
     rng = np.random.default_rng(36)
     model = in_type(reference(family), ml_dtypes.bfloat16)
-    turned = [*PARTS, "residual"] if has_free_stream(model.headed) else PARTS
-    copies = [in_type(teleport(model, seed, parts=turned).moved(), ml_dtypes.bfloat16) for seed in range(2)]
+    parts = [*PARTS, "residual"] if has_free_stream(model.headed) else PARTS
+    copies = [in_type(teleport(model, seed, parts=parts).moved(), ml_dtypes.bfloat16) for seed in range(2)]
     assert all(compare(model, copy).same_function is True for copy in copies) and not any(asked)
     state = state_of(model)
     for share in (0.02, 0.3, 3.0):

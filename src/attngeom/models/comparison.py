@@ -282,7 +282,7 @@ def _compare_rounded(
 
 
 def _views(one: Model, other: Model, turn: Turns | None, fixed_tables: bool = False) -> tuple[ModelView, ModelView]:
-    """Both models as they are compared, the other one in the turned stream and with heads in the order of the first."""
+    """Both models as they are compared, the other in the rotated stream, with heads in the order of the first."""
     loose = is_tied(one.spec) != is_tied(other.spec)
     left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
     return left, ModelView(other, turn, heads=head_orders(one, other), loose=loose, fixed_tables=fixed_tables)
@@ -310,7 +310,7 @@ def _compare_rotated(
     left, right = (replace(view, flat=flat) for view in _views(one, other, None))
     if fits_no_stream(left, right, unit, tolerance):
         return None
-    # What lies outside the layers is far less than these: they are turned only where it fits.
+    # What lies outside the layers is far less than these: they are rotated only where it fits.
     turns = residual_turns(one, other)
     if compare_outside(left, replace(right, rotation=turns), unit, tolerance).same is False:
         return None

@@ -109,16 +109,16 @@ def alibi_slopes(heads: int) -> Array:
     return np.array(slopes)
 
 
-def relative_buckets(queries: int, keys: int, stack: Stack, causal: bool) -> Array:
+def relative_buckets(queries: int, keys: int, stack: Stack, spec: GroupedAttention) -> Array:
     """T5's bucket of the distance j − i: exact when small, logarithmic when large."""
     distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
     buckets, offset = stack.relative_buckets, np.zeros_like(distance)
-    if causal:
-        distance = -np.minimum(distance, 0)
-    else:
+    if spec.sees_later:
         buckets //= 2
         offset = (distance > 0) * buckets
         distance = np.abs(distance)
+    else:
+        distance = -np.minimum(distance, 0)
     exact = buckets // 2
     ratio = np.log(np.maximum(distance, 1) / exact) / math.log(stack.relative_distance / exact)
     large = np.minimum(exact + (ratio * (buckets - exact)).astype(int), buckets - 1)
@@ -177,18 +177,12 @@ def apply_attention(
     if heads * len(x) * len(source) > SCORES_HELD:
         raise InputError(f"{len(x)} tokens and {heads} heads given; the float64 pass is for short inputs")
     scores = scores_of(x, source, spec, weights)
-    i, j = np.arange(len(x))[:, None], np.arange(len(source))[None, :]
     if spec.alibi:
         slopes = alibi_slopes(heads) * (spec.scale if spec.alibi == "scaled" else 1.0)
-        scores = scores + slopes[:, None, None] * j
+        scores = scores + slopes[:, None, None] * np.arange(len(source))
     if table is not None:
         scores = scores + table
-    visible = np.ones((len(x), len(source)), bool)
-    if spec.causal:
-        visible &= j <= i
-    if spec.window is not None:
-        visible &= i - j < spec.window
-    scores = np.where(visible, scores, -np.inf)
+    scores = np.where(spec.visible(len(x), len(source)), scores, -np.inf)
     sinks = None if weights.sinks is None else weights.sinks[:, None, None]
     top = scores.max(axis=-1, keepdims=True)
     top = top if sinks is None else np.maximum(top, sinks)
@@ -242,7 +236,7 @@ def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None)
         block = stack.block(index)
         if relative is not None and table is None:
             assert block.attention is not None
-            buckets = relative_buckets(len(x), len(x), stack, block.attention.causal)
+            buckets = relative_buckets(len(x), len(x), stack, block.attention)
             table = relative[buckets].transpose(2, 0, 1)
         x = apply_layer(x, block, model.layer(start + index), memory, table)
     return apply_norm(x, stack.final_norm, model.final_norm(stack))

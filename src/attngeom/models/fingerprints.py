@@ -218,9 +218,9 @@ def _relative_columns(model: Model, stack: Stack) -> list[list[int]] | None:
         return None
     attention = stack.block(0).attention
     used = np.ones(len(table), bool)
-    if attention is not None and not attention.causal:
-        # The bucket of a positive distance zero is never asked for.
-        used[len(table) // 2] = False
+    unused = None if attention is None else attention.unused_bucket(len(table))
+    if unused is not None:
+        used[unused] = False
     rows = integers(table)[used]
     return [[int(value) for value in (column[1:] - column[0]) % P] for column in rows.T]
 

@@ -94,11 +94,6 @@ IGNORED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.
 """Tables of frequencies, which the configuration fixes."""
 
 
-def is_gguf(path: Any) -> bool:
-    """Whether a path names a GGUF file, by its ending."""
-    return isinstance(path, str | Path) and Path(path).suffix.lower() == ".gguf"
-
-
 def open_gguf(path: str | Path, config: Mapping[str, Any], order: RowOrder = "pairs") -> Model:
     """The model of a GGUF file, with the configuration of the folder that it was made from.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.models.families import decoders, mixtral
+from attngeom.models.families import decoders, llama
 
 VIT = {
     "attention.q_proj": "attention.attention.query",
@@ -29,7 +29,7 @@ GRANITE = {
 
 EXPERTS = {
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen3_moe"), decoders.EXPERTS),
-    "mixtral": mixtral.EXPERTS,
+    "mixtral": llama.EXPERTS,
 }
 """Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
+from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import ROTARY_FREQUENCIES
 from attngeom.models.checked import Checked, require
 
@@ -129,7 +132,7 @@ class GroupedAttention(Checked):
     head_dim: int
     value_dim: int
     scale: float
-    causal: bool
+    causal: bool = True
     rotary: Rotary | None = None
     alibi: Literal[False, True, "scaled"] = False
     query_bias: bool = False
@@ -207,6 +210,26 @@ class GroupedAttention(Checked):
     def shares_sum_to_one(self) -> bool:
         """Whether the weights of a token add up to one, so that value biases add a constant; a sink takes a share."""
         return not self.sinks
+
+    @property
+    def sees_later(self) -> bool:
+        """Whether a token sees those behind it."""
+        return not self.causal
+
+    @property
+    def bidirectional(self) -> GroupedAttention:
+        """The same attention to all tokens, before and behind."""
+        return replace(self, causal=False)
+
+    def visible(self, queries: int, keys: int) -> Array:
+        """(queries, keys): whether token i sees token j."""
+        distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
+        seen = np.ones((queries, keys), bool) if self.sees_later else distance >= 0
+        return seen if self.window is None else seen & (distance < self.window)
+
+    def unused_bucket(self, buckets: int) -> int | None:
+        """The bucket of a relative table that no distance has: that of +0, where distances have two signs."""
+        return buckets // 2 if self.sees_later else None
 
     @property
     def rotated(self) -> int:

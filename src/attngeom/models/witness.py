@@ -85,7 +85,7 @@ def _written(view: ModelView, layer: int, x: Array, memory: Array) -> Array:
     block, table = view.model.block(layer), view.relative(stack)
     if table is not None:
         assert block.attention is not None
-        table = table[relative_buckets(len(x), len(x), stack, block.attention.causal)].transpose(2, 0, 1)
+        table = table[relative_buckets(len(x), len(x), stack, block.attention)].transpose(2, 0, 1)
     norm: Norm | None = view.model.spec.stacks[0].final_norm
     states = memory if norm is None else normalise(memory, norm)
     return apply_layer(x, block, view.layer(layer), states, table) - x

@@ -20,7 +20,7 @@ def violations(block: TransformerBlock, width: int, *, source: Norm | None = Non
 
     >>> from dataclasses import replace
     >>> norms = {"attention_norms": Norms(input=Norm(kind="rms", eps=1e-6))}
-    >>> own = GroupedAttention(heads=2, groups=2, head_dim=2, value_dim=2, scale=0.5, causal=True)
+    >>> own = GroupedAttention(heads=2, groups=2, head_dim=2, value_dim=2, scale=0.5)
     >>> violations(TransformerBlock(attention=own, mlp=None, **norms), 6)
     ()
     >>> violations(TransformerBlock(attention=replace(own, window=1), mlp=None, **norms), 6)
@@ -99,7 +99,7 @@ def _has_bias(block: TransformerBlock) -> bool:
 def needed_tokens(own: GroupedAttention, norms: Norms) -> int:
     """How many tokens a window or a context has to show: two, one more than rotate, three in front of an output norm.
 
-    >>> own = GroupedAttention(heads=1, groups=1, head_dim=2, value_dim=2, scale=1.0, causal=True)
+    >>> own = GroupedAttention(heads=1, groups=1, head_dim=2, value_dim=2, scale=1.0)
     >>> needed_tokens(own, Norms())
     2
     """

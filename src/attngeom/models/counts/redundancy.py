@@ -198,7 +198,7 @@ def _table_terms(stack: Stack) -> list[RedundantPart]:
     first = next((block.attention for block in stack.blocks if block.attention is not None), None)
     if not heads or first is None:
         return []
-    unused = heads * (not first.causal)
+    unused = heads * first.sees_later
     shifts = heads * first.forgets_shifts
     return [
         RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="L1"),

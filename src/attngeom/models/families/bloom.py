@@ -16,7 +16,7 @@ def specify(config: Config) -> TransformerSpec:
     mlp = plain_mlp(4 * width, "gelu_tanh")
     norm = config.layer_norm(default=1e-5)
     block = TransformerBlock(
-        attention=replace(plain_attention(heads, width, causal=True), alibi=True),
+        attention=replace(plain_attention(heads, width), alibi=True),
         mlp=mlp,
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),

@@ -8,10 +8,11 @@ from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
 
 
-def _specify(config: Config, family: str, *, causal: bool, activation: str, eps: float) -> TransformerSpec:
+def _specify(config: Config, family: str, *, both_ways: bool, activation: str, eps: float) -> TransformerSpec:
     width, norm = config.integer("hidden_size"), config.layer_norm(default=eps)
+    attention = plain_attention(config.integer("num_attention_heads"), width)
     block = TransformerBlock(
-        attention=plain_attention(config.integer("num_attention_heads"), width, causal=causal),
+        attention=attention.bidirectional if both_ways else attention,
         mlp=plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default=activation)),
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
@@ -24,11 +25,11 @@ def _specify(config: Config, family: str, *, causal: bool, activation: str, eps:
 
 
 def specify_clip(config: Config) -> TransformerSpec:
-    return _specify(config, "clip_text_model", causal=True, activation="quick_gelu", eps=1e-5)
+    return _specify(config, "clip_text_model", both_ways=False, activation="quick_gelu", eps=1e-5)
 
 
 def specify_siglip(config: Config) -> TransformerSpec:
-    return _specify(config, "siglip_text_model", causal=False, activation="gelu_pytorch_tanh", eps=1e-6)
+    return _specify(config, "siglip_text_model", both_ways=True, activation="gelu_pytorch_tanh", eps=1e-6)
 
 
 def locate(config: Config) -> Places:

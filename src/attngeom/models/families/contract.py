@@ -110,12 +110,12 @@ def head_dim(config: Config, width: int, heads: int) -> int:
     return given or width // heads
 
 
-def plain_attention(heads: int, width: int, *, causal: bool, scale: float | None = None) -> GroupedAttention:
+def plain_attention(heads: int, width: int, *, scale: float | None = None) -> GroupedAttention:
     """Attention with biases everywhere and no positions, as in GPT-2 and BERT."""
     if width % heads:
         raise InputError(f"width {width} and {heads} heads given; heads must divide the width")
     a = width // heads
     return GroupedAttention(
-        heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale, causal=causal,
+        heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale,
         **biases(True),
     )  # fmt: skip

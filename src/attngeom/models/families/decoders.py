@@ -42,7 +42,7 @@ def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, outp
     a = head_dim(config, width, heads)
     return GroupedAttention(
         heads=heads, groups=config.integer("num_key_value_heads", default=heads), head_dim=a, value_dim=a,
-        scale=a**-0.5, causal=True, rotary=rotary, query_bias=bias, key_bias=bias, value_bias=bias,
+        scale=a**-0.5, rotary=rotary, query_bias=bias, key_bias=bias, value_bias=bias,
         output_bias=output_bias,
     )  # fmt: skip
 
@@ -130,3 +130,8 @@ def llama_places(
         ignored=("model.rotary_emb.", "rotary_emb."),
         base="model.",
     )
+
+
+def locate_llama(config: Config) -> Places:
+    """The names of Llama, whatever the configuration."""
+    return llama_places()

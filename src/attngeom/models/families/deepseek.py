@@ -44,7 +44,7 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
             scale *= yarn_scale(as_number(rope.get("factor", 1.0), "factor"), every) ** 2
     return GroupedAttention(
         heads=heads, groups=heads, head_dim=plain + rotated, value_dim=config.integer("v_head_dim"), scale=scale,
-        causal=True, rotary=config.rotary(rotated, layout), output_bias=bias,
+        rotary=config.rotary(rotated, layout), output_bias=bias,
         latent=Latent(
             query_rank=query_rank, key_rank=config.integer("kv_lora_rank"),
             query_norm=None if query_rank is None else LATENT_NORM, key_norm=LATENT_NORM,

@@ -30,7 +30,7 @@ def specify(config: Config) -> TransformerSpec:
     config.refuse("apply_residual_connection_post_layernorm", False)
     width, heads = config.integer("hidden_size"), config.integer("num_attention_heads", "n_head")
     bias = config.flag("bias", default=False)
-    attention = plain_attention(heads, width, causal=True)
+    attention = plain_attention(heads, width)
     attention = replace(
         attention,
         groups=_groups(config, heads),

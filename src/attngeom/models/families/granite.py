@@ -11,6 +11,7 @@ from attngeom.models.families.decoders import (
     gated_mlp,
     grouped_attention,
     llama_places,
+    locate_llama,
     pre_norm_block,
     rotary,
 )
@@ -60,13 +61,9 @@ def specify_granitemoe(config: Config) -> TransformerSpec:
     return _specify(config, "granitemoe", experts)
 
 
-def locate_granite(config: Config) -> Places:
-    return llama_places()
-
-
 def locate_granitemoe(config: Config) -> Places:
     return llama_places(experts=EXPERTS)
 
 
-GRANITE = ModelFamily(("granite",), specify_granite, locate_granite)
+GRANITE = ModelFamily(("granite",), specify_granite, locate_llama)
 GRANITE_MOE = ModelFamily(("granitemoe",), specify_granitemoe, locate_granitemoe)

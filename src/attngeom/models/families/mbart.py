@@ -5,7 +5,7 @@ The bias of their logits is stored and not trained.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places, plain_attention, plain_mlp, stack_of
@@ -29,14 +29,14 @@ class _Variant:
 
     def stack(self, config: Config, name: str) -> Stack:
         decoder, width = name == "decoder", config.integer("d_model")
-        attention = plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False)
+        attention = plain_attention(config.integer(f"{name}_attention_heads"), width)
         activation = config.activation("activation_function", default=self.activation)
         block = TransformerBlock(
-            attention=replace(attention, causal=decoder),
+            attention=attention if decoder else attention.bidirectional,
             mlp=plain_mlp(config.integer(f"{name}_ffn_dim"), activation),
             attention_norms=Norms(input=NORM),
             mlp_norms=Norms(input=NORM),
-            cross=attention if decoder else None,
+            cross=attention.bidirectional if decoder else None,
             cross_norms=Norms(input=NORM) if decoder else Norms(),
         )
         return stack_of(

@@ -27,7 +27,7 @@ def _attention(config: Config) -> GroupedAttention:
         inner.refuse(key, allowed)
     inner.refuse("attn_type", "multihead_attention")
     attention = plain_attention(
-        config.integer("n_heads", "num_attention_heads"), config.integer("d_model", "hidden_size"), causal=True,
+        config.integer("n_heads", "num_attention_heads"), config.integer("d_model", "hidden_size"),
         scale=inner.optional_number("softmax_scale"),
     )  # fmt: skip
     return replace(attention, alibi=True, **biases(False))

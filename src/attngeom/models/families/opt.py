@@ -22,7 +22,7 @@ def specify(config: Config) -> TransformerSpec:
     norm = config.layer_norm(default=1e-5)
     norms = Norms(input=norm) if before else Norms(stream=norm)
     mlp = plain_mlp(config.integer("ffn_dim"), config.activation("activation_function", default="relu"))
-    attention = plain_attention(config.integer("num_attention_heads"), width, causal=True)
+    attention = plain_attention(config.integer("num_attention_heads"), width)
     block = TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
     stack = stack_of(
         [block] * config.layers("num_hidden_layers"),

@@ -14,6 +14,7 @@ from attngeom.models.families.decoders import (
     gated_mlp,
     grouped_attention,
     llama_places,
+    locate_llama,
     pre_norm_block,
     rotary,
 )
@@ -77,10 +78,6 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
     return decoder(config, "qwen3_moe", block, norm, windows=[window] * layers, mlps=mlps)
 
 
-def locate_qwen2(config: Config) -> Places:
-    return llama_places()
-
-
 def locate_qwen3(config: Config) -> Places:
     return llama_places(NORMED_ATTENTION)
 
@@ -89,6 +86,6 @@ def locate_qwen3_moe(config: Config) -> Places:
     return llama_places(NORMED_ATTENTION, experts=EXPERTS)
 
 
-QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_qwen2)
+QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_llama)
 QWEN3 = ModelFamily(("qwen3",), specify_qwen3, locate_qwen3)
 QWEN3_MOE = ModelFamily(("qwen3_moe",), specify_qwen3_moe, locate_qwen3_moe)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
@@ -34,11 +32,11 @@ def _is_gated(config: Config) -> bool:
 def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
     decoder = name == "decoder"
     block = TransformerBlock(
-        attention=replace(attention, causal=decoder),
+        attention=attention if decoder else attention.bidirectional,
         mlp=mlp,
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
-        cross=attention if decoder else None,
+        cross=attention.bidirectional if decoder else None,
         cross_norms=Norms(input=norm) if decoder else Norms(),
     )
     return stack_of(
@@ -53,7 +51,7 @@ def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, 
 def _specify(config: Config, family: str) -> TransformerSpec:
     config.refuse("is_encoder_decoder", True)
     width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
-    attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0, causal=False)
+    attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0)
     norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-6))
     layers = config.layers("num_layers")
     below = config.layers("num_decoder_layers", default=layers)

@@ -22,7 +22,7 @@ def specify(config: Config) -> TransformerSpec:
     width, channels, patch = _sizes(config)
     image = config.integer("image_size", default=224)
     bias = config.flag("qkv_bias", default=True)
-    attention = plain_attention(config.integer("num_attention_heads"), width, causal=False)
+    attention = plain_attention(config.integer("num_attention_heads"), width).bidirectional
     mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
     norm = config.layer_norm(default=1e-12)
     block = TransformerBlock(

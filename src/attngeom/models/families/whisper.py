@@ -15,15 +15,15 @@ EPS = 1e-5
 def _stack(config: Config, name: str, positions: int) -> Stack:
     decoder = name == "decoder"
     width = config.integer("d_model")
-    attention = replace(plain_attention(config.integer(f"{name}_attention_heads"), width, causal=False), key_bias=False)
+    attention = replace(plain_attention(config.integer(f"{name}_attention_heads"), width), key_bias=False)
     mlp = plain_mlp(config.integer(f"{name}_ffn_dim"), config.activation("activation_function", default="gelu"))
     norm = Norm(kind="layer", eps=EPS, bias=True)
     block = TransformerBlock(
-        attention=replace(attention, causal=decoder),
+        attention=attention if decoder else attention.bidirectional,
         mlp=mlp,
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
-        cross=attention if decoder else None,
+        cross=attention.bidirectional if decoder else None,
         cross_norms=Norms(input=norm) if decoder else Norms(),
     )
     return stack_of(

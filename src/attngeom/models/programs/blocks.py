@@ -74,7 +74,7 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     if own.window is not None and own.window <= others:
         others = own.window - 1
     if buckets:
-        used = [bucket for bucket in range(1, buckets) if own.causal or bucket != buckets // 2]
+        used = [bucket for bucket in range(1, buckets) if bucket != own.unused_bucket(buckets)]
         turning = () if own.rotary is None else own.rotary.frequencies
         return TokenPlaces(None, tuple(product(used, repeat=others)), others, buckets, turning)
     if own.rotary is None:

@@ -3,7 +3,7 @@
 A token is a point Σ eᵢEᵢ of the affine hull of the rows of the table, Σ eᵢ = 1, and ``first``, ``second`` are its
 coordinates e₁, e₂, …: true tokens are 0 and the unit vectors. A field of the weights that keeps the function of these
 programs keeps that of true tokens. ``word`` is a linear form on the logits. Tokens between the two get attention weight
-0, so that their distance is arbitrary; in a causal model the first token sees itself alone.
+0, so that their distance is arbitrary; where no token sees later ones, the first sees itself alone.
 
 Places list the distances that positions and windows allow, with the rows of the tables there; each is one row of the
 output. Caps and scales of logits are invertible and left out.
@@ -60,7 +60,7 @@ def choose_model_places(spec: TransformerSpec) -> ModelPlaces:
 
 
 def model_program(spec: TransformerSpec, *, weights: Weights = "acting") -> Program:
-    """The logits of two tokens, of the second one if the model is causal, or their last states without a head.
+    """The logits of two tokens, of the second alone if none sees later ones, or their last states without a head.
 
     >>> from attngeom.models.presets import published
     >>> from attngeom.models.proofs.shrink import shrink
@@ -78,16 +78,16 @@ class ModelBuilder:
         self.spec, self.acting, self.b = spec, acting, Builder()
         self.places = choose_model_places(spec)
         self.tied = spec.head is not None and spec.head.tied
-        self.causal = all(block.attention is None or block.attention.causal for block in spec.stack.kinds)
+        self.both = any(block.attention is not None and block.attention.sees_later for block in spec.stack.kinds)
 
     def build(self) -> Program:
         b, stack = self.b, self.spec.stack
         first, second = (self.embed(number) for number in range(2))
         for layer in range(len(stack)):
             block = self.block(layer)
-            new = block.run(first, [] if self.causal else [second], later=True)
+            new = block.run(first, [second] if self.both else [], later=True)
             first, second = new, block.run(second, [first])
-        ends = [self.read_out(token) for token in ((second,) if self.causal else (first, second))]
+        ends = [self.read_out(token) for token in ((first, second) if self.both else (second,))]
         if len(ends) == 1:
             return b.build(ends[0])
         return b.build(b.move(ends, np.stack(b.numbers(ends))))

@@ -113,4 +113,4 @@ def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
     if not buckets or block.attention is None:
         return total
     own = block.attention
-    return total + own.heads * (own.forgets_shifts + (not own.causal))
+    return total + own.heads * (own.forgets_shifts + own.sees_later)

@@ -45,7 +45,7 @@ def check_model(spec: TransformerSpec) -> None:
         raise InputError("a model with projected tokens given; whole models are proved with one table of tokens")
     if stack.relative_buckets or not spec.vocabulary:
         raise InputError("a model with a relative position table or without tokens given; not proved as a whole")
-    if len({part.causal for part in own}) > 1 or not stack.order:
+    if len({part.sees_later for part in own}) > 1 or not stack.order:
         raise InputError("a model without layers, or with attention of both kinds, given; not proved as a whole")
 
 
