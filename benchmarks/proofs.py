@@ -119,7 +119,9 @@ def certificate(architecture: Architecture, folder: Path) -> tuple[Path, int]:
     answer = dimension(architecture, prove=True, method="minor")
     require(answer.is_proven, "the dimension is proven")
     path = folder / "dimension.json"
-    path.write_text(json.dumps(certify_dimension(answer).to_json()))
+    record = certify_dimension(answer).to_json()
+    require("lower" in record["witness"], "the certificate is a minor, not a theorem that is cited")
+    path.write_text(json.dumps(record))
     return path, answer.dimension
 
 

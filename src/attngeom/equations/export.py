@@ -84,6 +84,8 @@ def _as_program(members: Iterable[Invariant], variety: Variety, system: System) 
     parametrization = (ring.variables, [coordinate_image(variety, point, name) for name in variables])
     tokens = "t ≥ 2" if variety.tokens is None else f"t = {variety.tokens}"
     rest = f"d_out = {variety.d_out}, targets = {variety.num_targets}"
+    if variety.heads > 1:
+        rest += f", {variety.heads} heads of value width {variety.value_width}"
     title = f"invariants of one attention layer: d = {variety.d}, a = {variety.a}, {tokens}, {rest}"
     remarks = describe_ideal(variety, expected_invariants(variety))
     return system.program(title, variables, generators, parametrization, remarks)
