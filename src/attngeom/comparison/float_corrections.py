@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.comparison.float_terms import CommonTerms, Member, readers, seen_part, sees
+from attngeom.comparison.float_terms import CommonTerms, Member, readers, seen_part
 from attngeom.comparison.samples import beside
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
@@ -163,7 +163,7 @@ def _in_units(networks: tuple[Weights, Weights], layers: list[CommonTerms]) -> t
     They are homogeneous in the A of a term, and in its values unless Σ V is seen, which is homogeneous in those of the
     layer: so all heads of a term, or of a layer, are multiplied by one power of two.
     """
-    seen = sees(networks[0].architecture)
+    seen = networks[0].architecture.view
     sides = [tensors_of(weights) for weights in networks]
     for index, layer in enumerate(layers):
         everybody = [Member(side, head, 0.0) for side in (0, 1) for head in range(networks[0].architecture.heads)]
@@ -204,7 +204,7 @@ class _System:
     def __init__(self, networks: tuple[Weights, Weights], layers: list[CommonTerms]) -> None:
         self.architecture, self.networks = networks[0].architecture, networks
         self.layers = layers
-        self.seen = sees(self.architecture)
+        self.seen = self.architecture.view
         self.tensors = [tensors_of(weights) for weights in networks]
         self.given = np.concatenate([a.ravel() for side in self.tensors for a in side.values()])
         self.places: dict[tuple[object, ...], tuple[slice, tuple[int, ...]]] = {}

@@ -261,7 +261,7 @@ def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance:
     if architecture.has_virtual_weights:
         verdict = judge_virtual(architecture, one, two, tolerance)
         # One lightning head of rank one has two points (A, V), which agree in their coefficients alone.
-        if verdict.same is not None or architecture.num_layers > 1 or not architecture.rule.is_polynomial:
+        if verdict.same is not None or not architecture.is_cubic:
             return verdict
     if architecture.num_layers == 1:
         return judge_layer(architecture, head_samples(one[0]), head_samples(two[0]), tolerance)
@@ -392,9 +392,9 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: Outp
 def _vanishes(weights: Weights) -> bool:
     """Whether a layer without skip connection is plainly zero: no head of it has values, or scores for lightning."""
     architecture = weights.architecture
-    seen = ("Q", "K", "V", "O") if architecture.rule.is_polynomial else ("V", "O")
+    factors = architecture.rule.factors
     return not architecture.residual and any(
-        all(any(name in seen and not a.any() for name, a in head.tensors.items()) for head in heads)
+        all(any(name in factors and not a.any() for name, a in head.tensors.items()) for head in heads)
         for heads in weights.layers
     )
 

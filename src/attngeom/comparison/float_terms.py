@@ -50,19 +50,9 @@ class CommonTerms:
         return members, [(member.side, member.head) for member in self.idle], ranks
 
 
-def sees(architecture: Architecture) -> str:
-    """What a layer sees of A: "scaled", "signed", "plain", or "nothing" of a normalised layer with one token."""
-    rule = architecture.rule
-    if rule.is_polynomial:
-        return "scaled"
-    if not rule.is_normalised:
-        return "signed"
-    return "nothing" if architecture.tokens == 1 else "signed" if architecture.tokens == 2 else "plain"
-
-
 def readers(architecture: Architecture, head: Head, close: float) -> str:
     """The tensors of a head that read its tokens: none of a mute one, not Q and K where scores are not seen."""
-    return "" if is_mute(head, close) else "V" if sees(architecture) == "nothing" else "QKV"
+    return "" if is_mute(head, close) else "V" if architecture.view == "nothing" else "QKV"
 
 
 def seen_part(architecture: Architecture, A: Array) -> Array:
@@ -99,11 +89,11 @@ def common_terms(networks: tuple[Weights, Weights], close: float, cut: float) ->
             for place, head in enumerate(weights.layers[index])
             if is_mute(head, close)
         }
-        terms, idle = _group(forms, sizes, mute, sees(architecture), close)
+        terms, idle = _group(forms, sizes, mute, architecture.view, close)
         if index == architecture.num_layers - 1 or architecture.residual:
             layers.append(CommonTerms(terms, idle))
             continue
-        stacks = [list(_sums(terms, maps[side], side, sees(architecture), close)) for side in (0, 1)]
+        stacks = [list(_sums(terms, maps[side], side, architecture.view, close)) for side in (0, 1)]
         unread = _unread(networks[0], index + 1, close, cut), _unread(networks[1], index + 1, close, cut)
         basis = _common_basis(stacks, unread, cut)
         if basis is None:

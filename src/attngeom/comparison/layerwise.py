@@ -18,7 +18,7 @@ Mixings = tuple[Array | None, ...]
 
 def live_heads(weights: Weights) -> list[list[HeadMatrices]]:
     """(A, V) of all heads that count: heads with V = 0, and lightning heads with A = 0, add nothing."""
-    domain, zero_counts = weights.domain, not weights.architecture.rule.is_polynomial
+    domain, zero_counts = weights.domain, "Q" not in weights.architecture.rule.factors
     return [
         [(A, V) for A, V in heads if not domain.is_zero(V) and (zero_counts or not domain.is_zero(A))]
         for heads in head_matrices(weights)

@@ -58,7 +58,7 @@ class _Balance:
     def _find_live(self) -> dict[Place, Array]:
         """The entries that the function can see: not those that meet nothing but zeros before or behind them."""
         live = {place: np.isfinite(e) for place, e in self.sizes.items()}
-        needed = "QKVO" if self.given.architecture.rule.is_polynomial else "VO"
+        needed = self.given.architecture.rule.factors
         pairs = [sides for factor, sides in self.sides.items() if not isinstance(factor, Scale)]
         count = -1
         while count != (count := sum(int(mask.sum()) for mask in live.values())):
@@ -127,7 +127,7 @@ def without_unseen(weights: Weights) -> Weights:
     [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
     architecture, tensors = weights.architecture, tensors_of(weights)
-    if architecture.rule.is_normalised and architecture.tokens == 1:
+    if architecture.view == "nothing":
         tensors = {place: np.zeros_like(a) if place[2] in "QK" else a for place, a in tensors.items()}
         weights = weights_of(architecture, tensors, RR)
     live = _Balance(weights).live

@@ -178,7 +178,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
     total = architecture.num_parameters
     layers = effective_layers(architecture)
     parts = dict.fromkeys(PARTS, 0)
-    if architecture.rule.is_normalised and architecture.tokens == 1:
+    if architecture.view == "nothing":
         value = _count_linear(architecture, layers)
         parts["unseen"] = total - value
         reason = f"{architecture.kind} over one token is 1, so the network is a linear map"

@@ -63,7 +63,7 @@ def _reach(architecture: Architecture, index: int, d_in: int) -> int:
     span = d_in if layer.value_width is None else layer.heads * min(layer.value_width, d_in)
     if architecture.rule.is_polynomial:
         span = min(span, cubic_dimension(d_in, architecture.tokens))
-    elif architecture.tokens == 1 and architecture.rule.is_normalised:
+    elif architecture.view == "nothing":
         span = min(span, d_in)
     return min(layer.d_out, span)
 
@@ -85,7 +85,7 @@ def effective_widths(architecture: Architecture) -> tuple[int, ...]:
     for index in range(architecture.num_layers - 1, 0, -1):
         layer = architecture.layer(index)
         values = min(layer.value_width or layer.d_out, widths[index], widths[index + 1])
-        reads = 0 if architecture.rule.is_normalised and architecture.tokens == 1 else 2 * layer.attention
+        reads = 0 if architecture.view == "nothing" else 2 * layer.attention
         widths[index] = min(widths[index], layer.heads * (min(reads, 2 * widths[index]) + values))
     widths[-1] = last
     return tuple(widths)
@@ -219,7 +219,7 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
     """
     widths = effective_widths(architecture)
     rule = architecture.rule
-    parallel = architecture.tokens == 1 and not rule.is_normalised
+    parallel = architecture.tokens == 1 and architecture.view != "nothing"
     masked = architecture.mask.hides and architecture.tokens > 1
     can_collapse = not (masked or architecture.residual) and rule.is_polynomial
     is_plain, two_tokens = not architecture.residual, architecture.tokens == 2

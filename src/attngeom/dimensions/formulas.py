@@ -111,7 +111,7 @@ def linear_softmax(architecture: Architecture) -> DimensionFormula | None:
     >>> linear_softmax(Architecture((3, 2, 3), 1, tokens=1, kind="softmax")).value
     8
     """
-    if not architecture.rule.is_normalised or architecture.tokens > 1 or architecture.residual:
+    if architecture.view != "nothing" or architecture.residual:
         return None
     ranks = [layer.heads * (layer.value_width or layer.d_in) for layer in architecture.layers]
     value = bounded_rank(architecture.widths[0], architecture.widths[-1], min(*architecture.widths, *ranks))

@@ -67,7 +67,7 @@ def _reached(weights: Weights) -> list[Array]:
 def _has_scores(architecture: Architecture, head: Head, U: Array) -> bool:
     """Whether a head hands on its values: always, but for lightning with scores that vanish."""
     A = QQ.matmul(U.T, QQ.matmul(head.attention_matrix(QQ), U))
-    return not architecture.rule.is_polynomial or not QQ.is_zero(A)
+    return "Q" not in architecture.rule.factors or not QQ.is_zero(A)
 
 
 def _read(weights: Weights, reached: list[Array]) -> list[Array]:
@@ -89,7 +89,7 @@ def _readers(architecture: Architecture, head: Head, U: Array, E: Array) -> Iter
     A, W = head.attention_matrix(QQ), QQ.matmul(E, head.value_matrix(QQ))
     if _has_scores(architecture, head, U):
         yield W
-    if not QQ.is_zero(QQ.matmul(W, U)) and not (architecture.rule.is_normalised and architecture.tokens == 1):
+    if not QQ.is_zero(QQ.matmul(W, U)) and architecture.view != "nothing":
         yield QQ.matmul(U.T, A)
         yield QQ.matmul(A, U).T
 
@@ -139,7 +139,7 @@ class _Layer:
 
     @property
     def _is_signed(self) -> bool:
-        return not self.architecture.rule.is_normalised or self.architecture.tokens == 2
+        return self.architecture.view == "signed"
 
     def matrix(self) -> Array:
         """The conditions on a direction, one in each row."""
@@ -158,7 +158,7 @@ class _Layer:
             yield self._tensor(head.W, dA) if dW is None and dA is not None else self._tensor(dW, head.A)
             return
         yield zero if dW is None else dW
-        if self.architecture.rule.is_normalised and self._is_lone:
+        if self.architecture.view == "nothing":
             return
         for _, signs in self._groups:
             sign = signs.get(place)

@@ -177,7 +177,7 @@ def lightning_heads(architecture: Architecture) -> DimensionFormula | None:
     >>> lightning_heads(Architecture((4, 4), 2, heads=2)).value
     46
     """
-    if not architecture.rule.is_polynomial or architecture.num_layers != 1 or architecture.heads < 2:
+    if not architecture.is_cubic or architecture.heads < 2:
         return None
     layer = architecture.layer(0)
     v = layer.value_width or 0

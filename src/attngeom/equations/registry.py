@@ -77,7 +77,7 @@ def invariants(architecture: Architecture) -> tuple[Family, ...]:
     >>> [family.name for family in invariants(Architecture((2, 1), 1, tokens=2)) if family.degree == 2]
     ['attention-rank']
     """
-    if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.is_factored:
+    if not architecture.is_cubic or architecture.is_factored:
         raise InputError("invariants of a deep, softmax or factored network; one plain lightning layer is required")
     if architecture.residual or architecture.mask.hides:
         raise InputError("invariants of a residual or masked layer; one plain lightning layer is required")

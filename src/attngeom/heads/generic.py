@@ -69,7 +69,7 @@ def generic_heads(architecture: Architecture, seed: int = 0) -> GenericHeads:
     >>> generic_heads(Architecture((3, 3), 1, heads=4, value_width=1)).unique
     True
     """
-    if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.tokens < 2:
+    if not architecture.is_cubic or architecture.tokens < 2:
         raise InputError("another architecture given; one lightning layer with at least two tokens is required")
     layer = architecture.layers[0]
     d, d_out, heads = layer.d_in, layer.d_out, layer.heads

@@ -186,7 +186,7 @@ def _double(weights: Weights, zero: int) -> Iterator[list[HeadMatrices]]:
     domain = weights.domain
     heads = head_matrices(weights)[0]
     # A softmax head with A = 0 takes the mean, a lightning head with A = 0 is zero.
-    blind = not weights.architecture.rule.is_polynomial
+    blind = "Q" not in weights.architecture.rule.factors
     live = [i for i, (A, V) in enumerate(heads) if not domain.is_zero(V) and (blind or not domain.is_zero(A))]
     other = next((i for i in live if i != zero), None)
     if other is None:
@@ -266,7 +266,7 @@ def _seen(A: Array, weights: Weights) -> Array:
     domain, architecture = weights.domain, weights.architecture
     if architecture.tokens > 1:
         return A
-    return domain.zeros(A.shape) if architecture.rule.is_normalised else domain.reduce(A + A.T)
+    return domain.zeros(A.shape) if architecture.view == "nothing" else domain.reduce(A + A.T)
 
 
 def _decide_bounded(weights: Weights, heads: Sequence[ReducedHead], theorem: str) -> Uniqueness:
@@ -285,7 +285,7 @@ def _decide_bounded(weights: Weights, heads: Sequence[ReducedHead], theorem: str
             why = "both have the same A" if architecture.tokens > 1 else "one token sees no difference of their A"
             reason = f"a part of V can be moved between heads {i + 1} and {j + 1}: {why}"
             return _refuted(reason, theorem, weights, _moved(heads, matrices, i, j, domain))
-    if architecture.rule.is_normalised and architecture.tokens > 2:
+    if architecture.view == "plain":
         reason = "the A_h are pairwise different and no V_h is zero"
         return Uniqueness(standing="theorem", reason=reason, verdict="unique", theorem=theorem)
     return _decide_signed(weights, matrices, theorem)

@@ -186,7 +186,7 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
     has_virtual, is_lightning = architecture.has_virtual_weights, architecture.rule.is_polynomial
     scaled = in_range(weights) if has_virtual and weights.domain.rounds else weights
     stratum = None
-    if architecture.num_layers == 1 and has_virtual and is_lightning:
+    if has_virtual and architecture.is_cubic:
         ((A,),), ((V,),) = scaled.attention_matrices(), scaled.value_matrices()
         stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, scaled.domain, noise)
     point = scaled if is_lightning else weights

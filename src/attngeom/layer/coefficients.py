@@ -284,7 +284,7 @@ def layer_table(weights: Weights) -> Array:
 def coefficients(weights: Weights) -> Coefficients:
     """The coefficients of one lightning layer; several heads add up, masked layers lack the columns n > j."""
     architecture = weights.architecture
-    if architecture.num_layers != 1 or not architecture.rule.is_polynomial or architecture.residual:
+    if not architecture.is_cubic or architecture.residual:
         raise InputError("coefficients of a deep, softmax or residual network; one plain lightning layer is required")
     (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
     check_size(d, d_out, t, not domain.rounds)

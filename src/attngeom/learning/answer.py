@@ -191,7 +191,7 @@ def _by_theorems(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
 def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], seed: int, sample: Array) -> PairFinding:
     """A sample on which all tables of one lightning layer differ is as good as a density; else ranks on the sample."""
     architecture = weights.architecture
-    if architecture.rule.is_polynomial and architecture.num_layers == 1 and sample.shape[-1] >= 2:
+    if architecture.is_cubic and sample.shape[-1] >= 2:
         rows = context_products(sample, architecture.mask, weights.domain)
         table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:

@@ -39,7 +39,7 @@ def single_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFindin
         if architecture.tokens < 2:
             return one_lightning_token(head, block, weights.domain)
         return lightning(block, _is_aligned(head, block, weights.domain))
-    if rule.is_normalised and architecture.tokens < 2:
+    if architecture.view == "nothing":
         return PairFinding("A2", "one token attends to itself alone, so the function is V x", block.value.pair)
     theorem = BOUNDED.get(rule.name) if architecture.tokens >= 2 or block.value.is_zero else None
     return None if theorem is None else bounded(theorem, block)

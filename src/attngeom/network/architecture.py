@@ -13,6 +13,7 @@ from attngeom.exact.numbers import as_fmpq
 from attngeom.limits.memory import STORED_PARAMETERS, STORED_TENSORS
 from attngeom.limits.sizes import MAX_HEADS, MAX_LAYERS, MAX_TOKENS, MAX_WIDTH, TEMPERATURE_PART
 from attngeom.network.attention import Attention, Kind, find_kind
+from attngeom.network.attention.rule import View
 from attngeom.network.mask import Mask
 from attngeom.network.options import OPTIONS, PLAIN, Options, Shape
 
@@ -179,6 +180,16 @@ class Architecture:
             what = f"{self.kind} attention" + "".join(f" with {name}" for name, _ in self.options.given)
             raise InputError(f"{what} given; this is answered for lightning, softmax and sigmoid without options")
         return kind
+
+    @property
+    def view(self) -> View:
+        """What the heads of a layer show of their A."""
+        return self.rule.view(self.tokens)
+
+    @property
+    def is_cubic(self) -> bool:
+        """Whether the network is one layer whose outputs, but for a skip connection, are cubic forms."""
+        return self.num_layers == 1 and self.rule.is_polynomial
 
     @property
     def is_factored(self) -> bool:

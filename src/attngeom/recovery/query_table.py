@@ -115,7 +115,7 @@ def plan_queries(architecture: Architecture, seed: int = 0) -> QueryTable:
     if obstacle is not None:
         raise InputError(f"not identifiable from values: {obstacle.reason}")
     table = QueryTable(architecture, seed, ())
-    if architecture.num_layers > 1 or not architecture.rule.is_polynomial:
+    if not architecture.is_cubic:
         result = continue_queries(table)
         if isinstance(result, Recovery):
             raise InputError("a network that needs no queries was given")

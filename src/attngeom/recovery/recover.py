@@ -51,7 +51,7 @@ def recover(
     box = source if isinstance(source, BlackBox) else BlackBox(source)
     if architecture is None:
         raise InputError("a black box without an architecture was given; its widths and tokens are required")
-    if architecture.num_layers > 1 or not architecture.rule.is_polynomial or box.domain.encloses:
+    if not architecture.is_cubic or box.domain.encloses:
         return recover_deep(box, architecture, seed, tolerance)
     obstacle = check_identifiable(architecture)
     if obstacle is not None:

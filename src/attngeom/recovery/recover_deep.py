@@ -38,7 +38,7 @@ def check_identifiable(architecture: Architecture) -> Failure | None:
         reason = "several heads or a skip connection: the function does not depend on (M, L) alone"
     elif rule.is_normalised and architecture.mask.hides:
         reason = f"{architecture.mask} softmax: the algorithm uses that all tokens see each other"
-    elif rule.is_normalised and architecture.tokens < 2:
+    elif architecture.view == "nothing":
         reason = "t = 1: one token attends to itself alone, and the attention matrices are invisible"
     elif architecture.tokens < 2:
         reason = "t = 1: only the symmetric parts of the attention matrices are visible ([G] Theorem 3.7 needs t ≥ 3)"

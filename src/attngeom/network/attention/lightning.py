@@ -9,7 +9,7 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.memory import MASKED_CHUNK
-from attngeom.network.attention.rule import Attention, swap
+from attngeom.network.attention.rule import Attention, View, swap
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder
@@ -40,6 +40,13 @@ class Lightning(Attention):
 
     name: ClassVar[str] = "lightning"
     is_polynomial: ClassVar[bool] = True
+
+    @property
+    def factors(self) -> str:
+        return "QKVO"
+
+    def view(self, tokens: int) -> View:
+        return "scaled"
 
     def weights(self, S: Array, domain: Domain) -> Array:
         return self.hide(S)

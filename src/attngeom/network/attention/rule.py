@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Key = tuple[object, ...]
 """The name of a function of the input of a layer: entries of an attention matrix, or () for one without attention."""
+View = Literal["scaled", "signed", "plain", "nothing"]
+"""What heads show of their A: up to a factor that V takes, up to the sign of (A, V), all, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,19 @@ class Attention(Kind):
     def head_symmetries(self) -> tuple[str, ...]:
         return ("query-key", "scale") if self.has_scale else ("query-key",)
 
+    @abstractmethod
+    def view(self, tokens: int) -> View:
+        """What heads at so many tokens show of their A."""
+
     @property
     def has_scale(self) -> bool:
         """Whether (λ A, V/λ) is the same head as (A, V)."""
         return self.is_polynomial
+
+    @property
+    def factors(self) -> str:
+        """The tensors of a head each of which makes it zero if it is zero; without Q and K, A = 0 counts."""
+        return "VO"
 
     @property
     def drops_tokens(self) -> bool:

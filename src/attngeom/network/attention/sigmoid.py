@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
+from attngeom.network.attention.rule import Attention, Key, View, swap, up_to_sign
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder
@@ -33,6 +33,10 @@ class Sigmoid(Attention):
     is_polynomial: ClassVar[bool] = False
     has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem S"
+
+    def view(self, tokens: int) -> View:
+        """Up to sign, because σ(s) − 1/2 is odd."""
+        return "signed"
 
     def weights(self, S: Array, domain: Domain) -> Array:
         return self.hide(1 / (1 + domain.exp(-self.over_temperature(S, domain))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.attention.rule import Attention, Key, swap, up_to_sign
+from attngeom.network.attention.rule import Attention, Key, View, swap, up_to_sign
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder
@@ -33,6 +33,10 @@ class Softmax(Attention):
     is_normalised: ClassVar[bool] = True
     has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem D"
+
+    def view(self, tokens: int) -> View:
+        """All from three tokens on; one token attends to itself whatever the scores are."""
+        return "nothing" if tokens == 1 else "signed" if tokens == 2 else "plain"
 
     def weights(self, S: Array, domain: Domain) -> Array:
         S = self.over_temperature(S, domain)
