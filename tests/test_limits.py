@@ -32,7 +32,7 @@ NO_LIMITS = {
         "papers/tangent_spaces.py": "MAX_DEGREE SEVERAL_ROWS",
     },
     "numbers of mathematics": {
-        "exact/scaling.py": "THIRD_ROOT",
+        "exact/numbers.py": "THIRD_ROOT",
         "learning/pairs.py": "HALF",
         "network/attention/kind.py": "ONE",
         "network/options/rope.py": "BASE",

@@ -11,7 +11,7 @@ import pytest
 from typer._completion_shared import get_completion_script
 
 from attngeom.cli import app, main
-from attngeom.cli.encoding import make_printable
+from attngeom.cli.app import make_printable
 from attngeom.verification import Certificate
 from tests.effort import choose, thorough
 from tests.fuzz.targets import INPUTS

@@ -11,7 +11,7 @@ from attngeom.exact import RR
 from attngeom.limits.rounding import MATCH_EXACT
 from attngeom.network import Architecture, Symmetry, Weights, random_symmetry, random_weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import retraction
+from attngeom.network.symmetry.element import retraction
 from attngeom.results import Failure
 from tests.effort import choose, thorough
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME
-from attngeom.exact.combinations import combination_at, combination_rank, multiset_at
+from attngeom.exact.multisets import combination_at, combination_rank, multiset_at
 from tests.effort import examples
 
 

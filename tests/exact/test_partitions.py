@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attngeom.exact.combinations import permutation_sign
+from attngeom.exact.multisets import permutation_sign
 from attngeom.exact.partitions import (
     dominant_weights,
     kostka,

@@ -7,7 +7,7 @@ from attngeom.comparison import compare
 from attngeom.errors import SizeError
 from attngeom.exact import RR
 from attngeom.network import Architecture, forward, random_weights
-from attngeom.network.tokens import telling_tokens, with_all_tokens
+from attngeom.network.inputs import telling_tokens, with_all_tokens
 
 LONG = [
     Architecture((2, 3, 2), 2, tokens=20),

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.canonical.form import CanonicalForm, CanonicalTerm
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import Array
-from attngeom.exact.scaling import join_scale
+from attngeom.exact.numbers import join_scale
 
 
 def _free_entries(form: CanonicalForm) -> Iterator[tuple[int, int, str, Array]]:

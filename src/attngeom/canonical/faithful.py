@@ -28,7 +28,7 @@ from attngeom.limits.rounding import (
 )
 from attngeom.limits.trials import FAITHFUL_INPUTS, FAITHFUL_PRIMES, TRIED_SIZES
 from attngeom.network import Weights, forward
-from attngeom.network.input_sizes import natural_sizes
+from attngeom.network.inputs import natural_sizes
 from attngeom.network.programs import is_rational
 
 SEED = 0

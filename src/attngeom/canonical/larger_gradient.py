@@ -12,7 +12,7 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.limits.trials import GRADIENT_STEPS
 from attngeom.network import Symmetry, Weights, forward
-from attngeom.network.symmetry.algebra import exponential, inner, moments
+from attngeom.network.symmetry.element import exponential, inner, moments
 from attngeom.network.tangent import gradient as network_gradient
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.errors import DomainError, RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.limits.rounding import NORM_GRAM, NORM_LEAST, NORM_NEAR, NORM_PROGRESS, NORM_RELAXATION, NORM_ROUGH
 from attngeom.limits.trials import NORM_PATIENCE, NORM_SWEEPS, ROUGH_NORM_SWEEPS
 from attngeom.network import Symmetry, Weights, identity_symmetry

@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.canonical.form import CanonicalForm, CanonicalTerm
 from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.groups.balance import balanced_factors
 from attngeom.network import Head, LayerShape, Weights
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 
 EPSILON = float(np.finfo(np.float64).eps)
 

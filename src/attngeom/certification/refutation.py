@@ -20,10 +20,9 @@ from attngeom.equations.points import Points
 from attngeom.equations.target_squares import target_squares
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.exact.combinations import multiset_at
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
-from attngeom.exact.multisets import pair_index, pair_rows, pairs, triples
+from attngeom.exact.multisets import multiset_at, pair_index, pair_rows, pairs, triples
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.primes import WORD_PRIME, primes_from
 from attngeom.exact.tableaux import two_row_tableau

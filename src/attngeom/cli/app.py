@@ -1,4 +1,4 @@
-"""The frame of the command line: finds the commands, turns errors into one line and an exit code.
+"""The frame of the command line: finds the commands, turns errors into one line and an exit code; any encoding.
 
 Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget, 4 an
 internal error, 130 interrupted, 141 the reader of the output went away. Codes 1 and 3 are verdicts and nothing else.
@@ -10,6 +10,7 @@ that it needs, and the help of the program none. The command NAME is the functio
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import errno
 import importlib
@@ -19,7 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -28,7 +29,6 @@ from typer.main import get_command
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
 from attngeom.cli.door import lead
-from attngeom.cli.encoding import make_printable
 from attngeom.cli.examples import finish_helps, name_arguments
 from attngeom.cli.values import use_own_converters
 from attngeom.errors import AttnGeomError, InputError
@@ -331,3 +331,33 @@ def run(arguments: list[str] | None = None) -> int:
         what = f"{type(error).__name__}: {error}"
         return _fail(f"internal error, please report it with the command and its files: {what}", EXIT_INTERNAL)
     return code if isinstance(code, int) else 0
+
+
+PLAIN = {
+    "→": "->", "↦": "|->", "⇒": "=>", "⇔": "<=>", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "±": "+-", "−": "-",
+    "×": "x", "⊗": "(x)", "⊕": "(+)", "·": "*", "∘": "o", "…": "...", "–": "-", "—": "-", "’": "'", "“": '"', "”": '"',
+    "√": "sqrt", "∞": "inf", "∈": "in", "∀": "for all", "Σ": "Sum", "Π": "Prod", "Λ": "Lambda", "ᵀ": "^T", "⁻": "^-",
+    "⁰": "^0", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4", "⁵": "^5", "⁶": "^6", "⁷": "^7", "⁸": "^8", "⁹": "^9",
+    "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "eps",
+    "θ": "theta", "λ": "lambda", "μ": "mu", "ν": "nu", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "ω": "omega",
+    "‖": "|", "§": "section ", "✓": "yes", "✗": "no", "│": "|", "─": "-", "╭": "+", "╮": "+", "╰": "+", "╯": "+",
+}  # fmt: skip
+HANDLER = "attngeom-plain"
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, f"\\u{ord(letter):04x}") for letter in wrong), error.end
+
+
+codecs.register_error(HANDLER, _plain)
+
+
+def make_printable(*streams: TextIO) -> None:
+    """Let streams take every text, whatever their encoding: also halves of characters, as file names can have them."""
+    for stream in streams:
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors=HANDLER)

@@ -22,7 +22,7 @@ from attngeom.exact.primes import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.limits.rounding import ERROR_PROBABILITY
 from attngeom.network import Weights
-from attngeom.network.tokens import telling_tokens, with_all_tokens
+from attngeom.network.inputs import telling_tokens, with_all_tokens
 from attngeom.results import Failure
 
 CARRIED = "a symmetry carries the first weights to the second"

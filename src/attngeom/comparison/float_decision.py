@@ -53,7 +53,7 @@ from attngeom.limits.rounding import (
 from attngeom.limits.work import FLOATS_AS_EXACT
 from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
 from attngeom.network.architecture import DRAWN_FROM
-from attngeom.network.tokens import telling_tokens, with_all_tokens
+from attngeom.network.inputs import telling_tokens, with_all_tokens
 from attngeom.results import Failure
 
 

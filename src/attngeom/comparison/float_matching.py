@@ -15,7 +15,7 @@ from attngeom.comparison.samples import error_sizes
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.limits.rounding import (
     MATCH_AGAIN,
     MATCH_EXACT,

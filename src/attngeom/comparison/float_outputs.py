@@ -41,8 +41,7 @@ from attngeom.limits.trials import (
     VISIBLE_INPUTS,
 )
 from attngeom.network import Architecture, Weights, forward
-from attngeom.network.input_sizes import natural_sizes, telling_sizes
-from attngeom.network.tokens import telling_tokens
+from attngeom.network.inputs import natural_sizes, telling_sizes, telling_tokens
 
 
 @dataclass(frozen=True, eq=False)

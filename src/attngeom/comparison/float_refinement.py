@@ -17,7 +17,7 @@ from attngeom.limits.rounding import GRADIENT_PROGRESS, GRADIENT_ROUGH, GRADIENT
 from attngeom.limits.trials import GRADIENT_ITERATIONS, GRADIENT_PATIENCE, MANY_GRADIENT_ITERATIONS, REFINEMENT_STEPS
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.algebra import Direction, retraction
+from attngeom.network.symmetry.element import Direction, retraction
 from attngeom.network.symmetry.factor import LinearFactor, Place, Slot, Tensors
 
 Scales = dict[Place, float]

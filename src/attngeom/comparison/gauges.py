@@ -9,8 +9,8 @@ from operator import add
 import numpy as np
 from flint import fmpz, fmpz_mat
 
-from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array
+from attngeom.exact.numbers import ClearedMatrix
 from attngeom.limits.trials import COMPLETIONS
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array
-from attngeom.exact.scaling import split_scale
+from attngeom.exact.numbers import split_scale
 from attngeom.limits.rounding import SHARE_STEPS
 from attngeom.limits.trials import (
     ALL_HEAD_INPUTS_KEPT,

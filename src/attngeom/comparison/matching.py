@@ -18,8 +18,8 @@ from flint import fmpq, fmpz
 
 from attngeom.comparison.gauges import random_matrix, solve_gauge, solve_left
 from attngeom.errors import DomainError
-from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ
+from attngeom.exact.numbers import ClearedMatrix
 from attngeom.limits.trials import HEAD_ORDERS
 from attngeom.network import Architecture, Symmetry, Weights
 from attngeom.network.symmetry import Between, HeadOrder, QueryKey, Scale, ValueOutput

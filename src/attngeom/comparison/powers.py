@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.scaling import near_exponents
+from attngeom.exact.numbers import near_exponents
 from attngeom.limits.rounding import ELEMENT_EXPONENTS, FLOAT_EXPONENTS
 from attngeom.limits.trials import OUTPUT_POWER_SWEEPS, POWER_SWEEPS
 from attngeom.network import Symmetry, Weights

@@ -13,14 +13,13 @@ from flint import fmpq, fmpz
 from attngeom.comparison.evaluation import function_over
 from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
-from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains import QQ, Array, Balls, Domain
+from attngeom.exact.numbers import ClearedMatrix
 from attngeom.limits.rounding import ENCLOSURE_BITS
 from attngeom.limits.trials import FIRST_SEPARATIONS, SEPARATIONS_AT_A_SIZE, TRIED_SIZES
 from attngeom.limits.work import ENCLOSED_SCORES, ENCLOSED_TRIAL
 from attngeom.network import Weights
-from attngeom.network.input_sizes import LayerExponents, sizes_of_scores, thinned
-from attngeom.network.tokens import telling_tokens, with_all_tokens
+from attngeom.network.inputs import LayerExponents, sizes_of_scores, telling_tokens, thinned, with_all_tokens
 
 
 def separate_balls(

@@ -17,7 +17,7 @@ from attngeom.exact.domains import Array
 from attngeom.limits.rounding import DIRECTIONS_APART
 from attngeom.limits.trials import SINGULAR_BASES
 from attngeom.network import Weights
-from attngeom.network.input_sizes import thinned
+from attngeom.network.inputs import thinned
 
 
 def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, seed: int) -> Array:

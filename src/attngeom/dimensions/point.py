@@ -24,8 +24,8 @@ from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.limits.memory import LOCAL_BALLS, LOCAL_JACOBIAN
 from attngeom.limits.trials import INPUT_SCALES, POINT_TOKENS, SAMPLE_DOUBLINGS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
+from attngeom.network.inputs import telling_tokens
 from attngeom.network.symmetry import count_generators
-from attngeom.network.tokens import telling_tokens
 from attngeom.network.weights import Weights, random_weights
 from attngeom.results import Result, Standing
 

@@ -21,8 +21,8 @@ import numpy as np
 from attngeom.equations.points import Points, ambient_point, generic_point, random_points
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.multisets import combination_at
 from attngeom.exact.polynomials import Polynomial, exponent_table
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.limits.memory import CHOICES_TABLE

@@ -14,10 +14,9 @@ from attngeom.equations.family import RowFamily, combination_array, without_unus
 from attngeom.equations.points import Points
 from attngeom.equations.variety import coordinate_name
 from attngeom.errors import SizeError
-from attngeom.exact.combinations import combination_at
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
-from attngeom.exact.multisets import pairs, triples
+from attngeom.exact.modular import laplace_expansion
+from attngeom.exact.multisets import combination_at, pairs, triples
 from attngeom.exact.polynomials import Polynomial
 from attngeom.limits.memory import MINOR_VALUES
 from attngeom.limits.work import EXPANDED_MINOR

@@ -18,7 +18,7 @@ import numpy as np
 
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact.arrays import Array
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.limits.rounding import MODERATE_SIZE
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.exact.combinations import combination_at
+from attngeom.exact.multisets import combination_at
 from attngeom.exact.partitions import schur_dimension
 
 Column = tuple[int, int]

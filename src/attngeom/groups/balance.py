@@ -14,7 +14,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.exact.scaling import join_scale, split_scale
+from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.groups.pivots import choose_pivots, first_large_of_rows, tall_qr
 from attngeom.limits.rounding import BALANCED_RANK, CHOICE_SHARE, SINGULAR_VALUES_CLOSE, SINGULAR_VALUES_EQUAL
 

@@ -9,8 +9,8 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.numbers import split_scale
 from attngeom.exact.ranks import Rank, measured_rank
-from attngeom.exact.scaling import split_scale
 from attngeom.network import Head, Weights
 
 

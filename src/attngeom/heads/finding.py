@@ -11,7 +11,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, RR, Array
-from attngeom.exact.scaling import split_scale
+from attngeom.exact.numbers import split_scale
 from attngeom.heads.factors import unit_heads
 from attngeom.heads.float_heads import balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size

@@ -25,7 +25,7 @@ from attngeom.learning.answer import LearningCoefficient, learning_coefficient
 from attngeom.limits.rounding import DIFFERENCE_RANK, DIFFERENCE_STEP, STABLE_STEP
 from attngeom.limits.trials import HESSIAN_INPUTS, INVERSE_TEMPERATURE
 from attngeom.network.architecture import Architecture
-from attngeom.network.forward import forward
+from attngeom.network.layer import forward
 from attngeom.network.weights import Weights
 
 Tensors = Mapping[str, list[list[int]]]

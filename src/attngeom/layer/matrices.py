@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.scaling import join_scale
+from attngeom.exact.numbers import join_scale
 from attngeom.network.balance import factor_attention
 from attngeom.network.symmetry.files import matrix_to_json
 

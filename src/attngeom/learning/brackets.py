@@ -19,8 +19,7 @@ from attngeom.exact.elimination import Elimination
 from attngeom.exact.primes import BLAS_PRIME
 from attngeom.limits.trials import BRACKET_FUNCTIONS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
-from attngeom.network.curvature import hessian_products
-from attngeom.network.tangent import passes
+from attngeom.network.tangent import hessian_products, passes
 from attngeom.network.weights import Weights, named_weights
 
 Pair = tuple[int, int]

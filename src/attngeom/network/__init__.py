@@ -1,7 +1,7 @@
 """Attention networks: architectures, weights, forward passes and symmetries."""
 
 from attngeom.network.architecture import Architecture, LayerShape, default_attention
-from attngeom.network.forward import forward
+from attngeom.network.layer import forward
 from attngeom.network.symmetry import Symmetry, identity_symmetry, random_symmetry, random_unimodular_symmetry
 from attngeom.network.weights import Head, VirtualWeights, Weights, random_weights, weights_from_matrices
 

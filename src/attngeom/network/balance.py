@@ -7,7 +7,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.scaling import split_scale
+from attngeom.exact.numbers import split_scale
 from attngeom.groups.balance import balanced_factors
 
 

@@ -16,8 +16,8 @@ from attngeom.equations.families.syzygies import DeterminantalSyzygies
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.points import cross_coordinates, place
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array
+from attngeom.exact.modular import laplace_expansion
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import GenericLayer, generic, span
 

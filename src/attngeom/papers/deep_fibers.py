@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, matmul_mod
+from attngeom.exact.modular import laplace_expansion
 from attngeom.limits.memory import FIBER_CHUNK
 from attngeom.network import Architecture, Weights
 from attngeom.network.tangent import jacobian

@@ -13,8 +13,8 @@ from attngeom.equations.families.lines import SylvesterResultants, restrict, res
 from attngeom.equations.ideal.completeness import complete
 from attngeom.equations.points import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, PolynomialDomain
+from attngeom.exact.modular import laplace_expansion
 from attngeom.exact.multisets import pair_index, pairs
 from attngeom.exact.partitions import schur_dimension
 from attngeom.papers.ideals import generators_of

@@ -14,8 +14,8 @@ from attngeom.equations.families.veronese import exponents
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 from attngeom.equations.points import cross_coordinates
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array
+from attngeom.exact.modular import laplace_expansion
 from attngeom.exact.multisets import pair_index
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import generic

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mpoly, fmpz, fmpz_mat, nmod, nmod_mat
 
-from attngeom.exact.determinants import laplace_expansion
+from attngeom.exact.modular import laplace_expansion
 from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
 from attngeom.exact.primes import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients, Entry, Monomial

@@ -7,7 +7,7 @@ import pytest
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal import Run
-from attngeom.exact.combinations import permutation_sign
+from attngeom.exact.multisets import permutation_sign
 from attngeom.exact.partitions import strip
 
 

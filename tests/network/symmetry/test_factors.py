@@ -20,7 +20,7 @@ from attngeom.network.symmetry import (
     tensors_of,
     weights_of,
 )
-from attngeom.network.symmetry.algebra import moments
+from attngeom.network.symmetry.element import moments
 
 NETWORK = Architecture((3, 2, 3), 2, heads=2, value_width=2)
 LINEAR = [QueryKey(0, 1, 2), Scale(1, 0), ValueOutput(0, 0, 2), Between(0, 2)]

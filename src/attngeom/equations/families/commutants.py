@@ -17,9 +17,8 @@ from attngeom.equations.family import Family, combination_array
 from attngeom.equations.points import Points
 from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
-from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pairs
+from attngeom.exact.multisets import combination_at, pairs
 from attngeom.exact.polynomials import Polynomial
 from attngeom.limits.work import EXPANDED_MINOR, EXPANDED_SLICES
 

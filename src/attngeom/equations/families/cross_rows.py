@@ -12,9 +12,8 @@ from attngeom.equations.family import Family, combination_array
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
 from attngeom.equations.points import Points
 from attngeom.equations.variety import Variety
-from attngeom.exact.combinations import combination_at, multiset_at
 from attngeom.exact.domains import Array
-from attngeom.exact.multisets import pair_orbits, pairs
+from attngeom.exact.multisets import combination_at, multiset_at, pair_orbits, pairs
 
 
 class CrossRowRank(MinorFamily):

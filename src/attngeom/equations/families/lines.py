@@ -17,9 +17,8 @@ from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.target_squares import format_square, on_target_squares, target_squares
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_rows
+from attngeom.exact.multisets import combination_at, pair_rows
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import Column, two_row_tableau
 from attngeom.limits.sizes import LINE_ENTRY

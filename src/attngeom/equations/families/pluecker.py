@@ -12,9 +12,8 @@ import numpy as np
 from attngeom.equations.family import TableFamily
 from attngeom.equations.target_squares import Pair, format_square, on_target_squares, target_squares, used_pairs
 from attngeom.equations.variety import Variety
-from attngeom.exact.combinations import signed_permutations
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index
+from attngeom.exact.multisets import pair_index, signed_permutations
 from attngeom.exact.partitions import schur_dimension
 from attngeom.exact.tableaux import tableau_3311
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minors import blocks, points_first, points_last
-from attngeom.exact.combinations import combination_at, multiset_at
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index
+from attngeom.exact.modular import laplace_expansion
+from attngeom.exact.multisets import combination_at, multiset_at, pair_index
 from attngeom.exact.partitions import schur_dimension
 
 

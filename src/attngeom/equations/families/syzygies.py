@@ -14,10 +14,9 @@ from flint import fmpq
 from attngeom.equations.family import RowFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.variety import Variety
-from attngeom.exact.combinations import combination_at, combination_rank
-from attngeom.exact.determinants import laplace_expansion
 from attngeom.exact.domains import QQ, Array, Domain
-from attngeom.exact.multisets import pair_index, pairs
+from attngeom.exact.modular import laplace_expansion
+from attngeom.exact.multisets import combination_at, combination_rank, pair_index, pairs
 
 
 class DeterminantalSyzygies(RowFamily):

@@ -16,9 +16,8 @@ from attngeom.equations.families.syzygies import veronese_rows
 from attngeom.equations.family import Choice, Family, RowFamily
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.variety import Variety
-from attngeom.exact.combinations import combination_at
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.multisets import pair_index
+from attngeom.exact.multisets import combination_at, pair_index
 
 Exponent = tuple[int, ...]
 Symbol = tuple[Exponent, int, int]

@@ -12,8 +12,7 @@ from itertools import combinations
 from flint import fmpz_mpoly, fmpz_mpoly_ctx
 
 from attngeom.equations.ideal.limits import check
-from attngeom.exact.combinations import signed_permutations
-from attngeom.exact.multisets import pairs
+from attngeom.exact.multisets import pairs, signed_permutations
 from attngeom.exact.partitions import Partition, column_lengths, kostka, pad, partitions, strip
 
 ROWS = 3

@@ -17,8 +17,7 @@ import numpy as np
 
 from attngeom.equations.ideal.limits import check
 from attngeom.exact.arrays import Array
-from attngeom.exact.combinations import signed_permutations
-from attngeom.exact.multisets import pairs
+from attngeom.exact.multisets import pairs, signed_permutations
 from attngeom.exact.partitions import Partition, column_lengths, pad
 from attngeom.limits.memory import TABLEAU_TAILS
 from attngeom.limits.seconds import EXPANSION_STEP

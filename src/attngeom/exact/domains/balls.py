@@ -13,9 +13,8 @@ from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from attngeom.errors import InputError, SingularError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
-from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse
-from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.numbers import ClearedMatrix, as_fmpq
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ import numpy as np
 
 from attngeom.errors import DomainError, InputError, SingularError
 from attngeom.exact.arrays import Array, check_matrix
-from attngeom.exact.determinants import laplace_expansion
-from attngeom.exact.modular import Echelon
+from attngeom.exact.modular import Echelon, laplace_expansion
 
 
 class Domain(ABC):

@@ -12,11 +12,9 @@ from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array, broadcast_product, check_square, elementwise, from_flint
-from attngeom.exact.cleared import ClearedMatrix
-from attngeom.exact.determinants import determinants_mod_p, powers_mod_p
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
-from attngeom.exact.modular import Echelon, rank_mod_p, rref_mod_p
-from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.modular import Echelon, determinants_mod_p, powers_mod_p, rank_mod_p, rref_mod_p
+from attngeom.exact.numbers import ClearedMatrix, as_fmpq
 from attngeom.exact.primes import check_prime
 from attngeom.exact.residues import matmul_mod
 

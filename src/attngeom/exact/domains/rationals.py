@@ -11,10 +11,9 @@ from flint import Ordering, fmpq, fmpq_mat, fmpq_mpoly_ctx, nmod_mat
 from flint.utils.flint_exceptions import DomainError as NoRootError
 
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
-from attngeom.exact.cleared import ClearedMatrix
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
 from attngeom.exact.modular import Echelon
-from attngeom.exact.numbers import as_fmpq
+from attngeom.exact.numbers import ClearedMatrix, as_fmpq
 from attngeom.exact.primes import WORD_PRIME
 
 

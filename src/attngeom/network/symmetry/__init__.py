@@ -7,6 +7,7 @@ from attngeom.network.symmetry.element import (
     random_unimodular_symmetry,
 )
 from attngeom.network.symmetry.group import (
+    HeadOrder,
     count_generators,
     factors,
     infinitesimal_action,
@@ -14,7 +15,6 @@ from attngeom.network.symmetry.group import (
     tensors_of,
     weights_of,
 )
-from attngeom.network.symmetry.head_order import HeadOrder
 from attngeom.network.symmetry.linear import Between, QueryKey, Scale, ValueOutput
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.symmetry.element import Symmetry
-from attngeom.network.symmetry.head_order import HeadOrder
+from attngeom.network.symmetry.group import HeadOrder
 from attngeom.network.symmetry.linear import HeadFactor, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.smaller import HeadPart
 
