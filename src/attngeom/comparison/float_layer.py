@@ -7,6 +7,7 @@ onto the other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,12 +16,13 @@ from attngeom.comparison.samples import (
     Layers,
     Relation,
     Sample,
-    aligned_exponents,
     best_known,
+    bilinear,
     is_far_from_zero,
     is_zero,
     joint,
     relate,
+    total,
 )
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
@@ -77,24 +79,29 @@ def judge_layer(architecture: Architecture, one: list[HeadSample], two: list[Hea
 
 def _table(heads: list[HeadSample], tokens: int) -> Sample:
     """The coefficients c(S, m) of the layer, (copies, d_out, C(d+1,2), d); of one token c(R) at every R = S ⊎ {m}."""
-    tables = (Sample(quadric_table(h.A.values, h.V.values, RR), h.A.exponent + h.V.exponent) for h in heads)
-    total = _sum([table.normalised() for table in tables])
-    cross = swap(total.values)
-    if tokens == 1:
-        rows, parts, ends = splits(cross.shape[-1])
-        single, cross = symmetrize(cross, cross.shape[-1], RR), np.empty_like(cross)
-        cross[..., parts, ends] = single[..., rows]
-    return Sample(cross, total.exponent).normalised()
+    tables = (bilinear(lambda A, V: quadric_table(A, V, RR), head.A, head.V) for head in heads)
+    cross = total([table.normalised() for table in tables]).map(swap)
+    return (cross.map(_of_one_token) if tokens == 1 else cross).normalised()
+
+
+def _of_one_token(cross: Array) -> Array:
+    rows, parts, ends = splits(cross.shape[-1])
+    single, table = symmetrize(cross, cross.shape[-1], RR), np.empty_like(cross)
+    table[..., parts, ends] = single[..., rows]
+    return table
 
 
 def _relate_tables(one: Sample, two: Sample, tolerance: float) -> Relation:
     """Tables compared entry by entry, and in every direction of output and of query."""
     relations: set[Relation] = set()
     for axis in (1, 3):
-        moved = (Sample(np.moveaxis(x.values, axis, 1), x.exponent) for x in (one, two))
-        a, b = (Sample(x.values.reshape(*x.values.shape[:2], -1), x.exponent) for x in moved)
+        a, b = (x.map(partial(_flattened, axis=axis)) for x in (one, two))
         relations.add(relate(a, b, tolerance))
     return joint(relations)
+
+
+def _flattened(tables: Array, axis: int) -> Array:
+    return np.moveaxis(tables, axis, 1).reshape(len(tables), tables.shape[axis], -1)
 
 
 @dataclass(eq=False)
@@ -109,7 +116,7 @@ def _relate_heads(
     architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
 ) -> Relation:
     tokens = architecture.tokens if architecture.rule.is_normalised else 3
-    totals = [_sum([head.V for head in side]) for side in (one, two)]
+    totals = [total([head.V for head in side]) for side in (one, two)]
     relation = relate(totals[0], totals[1], tolerance)
     if tokens == 1:
         return relation
@@ -133,7 +140,7 @@ def _place(groups: list[_Group], head: HeadSample, side: int, tokens: int, toler
     home: tuple[_Group, int] | None = None
     for group in groups:
         for sign in (1, -1) if tokens == 2 else (1,):
-            relation = relate(Sample(sign * head.A.values, head.A.exponent), group.A, tolerance)
+            relation = relate(head.A.map(partial(np.multiply, sign)), group.A, tolerance)
             if relation == "close" and home is None:
                 home = group, sign
             elif relation != "far":
@@ -142,17 +149,8 @@ def _place(groups: list[_Group], head: HeadSample, side: int, tokens: int, toler
         home = _Group(head.A, [Sample(np.zeros_like(head.V.values))] * 2), 1
         groups.append(home[0])
     group, sign = home
-    group.totals[side] = _sum([group.totals[side], Sample(sign * head.V.values, head.V.exponent)])
+    group.totals[side] = total([group.totals[side], head.V.map(partial(np.multiply, sign))])
     return True
-
-
-def _sum(parts: list[Sample]) -> Sample:
-    """The sum of quantities with different exponents."""
-    total = parts[0]
-    for part in parts[1:]:
-        a, b = aligned_exponents(total, part)
-        total = Sample(a.values + b.values, a.exponent).normalised()
-    return total
 
 
 def agree_with_skip(architecture: Architecture, one: Layers, two: Layers, tolerance: float) -> bool:
@@ -189,9 +187,9 @@ def _in_basis(heads: list[HeadSample], bases: tuple[Array, ...], index: int) -> 
     for head in heads:
         A, V = head.A, head.V
         if back is not None:
-            A, V = Sample(back.T @ A.values @ back, A.exponent), Sample(V.values @ back, V.exponent)
+            A, V = A.map(lambda a: back.T @ a @ back), V.map(lambda v: v @ back)
         if after is not None:
-            V = Sample(after @ V.values, V.exponent)
+            V = V.map(partial(np.matmul, after))
         samples.append(HeadSample(A.normalised(), V.normalised()))
     return samples
 
@@ -208,6 +206,6 @@ def _heads_agree(architecture: Architecture, one: HeadSample, two: HeadSample, t
     place = best_known(one.A, two.A)
     normal = []
     for head in (one, two):
-        pivot = head.A.values[:, place[0], place[1]][:, None, None]
-        normal.append((Sample(head.A.values / pivot), Sample(head.V.values * pivot, head.A.exponent + head.V.exponent)))
+        pivot = head.A.entry(place)
+        normal.append((head.A.over(pivot), bilinear(np.multiply, head.V, pivot)))
     return all(relate(a, b, tolerance) == "close" for a, b in zip(*normal))

@@ -17,11 +17,13 @@ from attngeom.comparison.samples import (
     has_rank_two,
     is_far_from_zero,
     is_zero,
+    log_ratio,
     relate,
 )
 from attngeom.inspection.hypotheses import Traits, orbit_hypotheses
 from attngeom.limits.rounding import NOISE_EXCLUDED, NOISE_EXPLAINS, WORST_AMPLIFIED
 from attngeom.network import Architecture
+from attngeom.network.attention.rule import swap
 
 
 def virtual_samples(layers: Layers) -> list[Sample]:
@@ -41,7 +43,7 @@ def virtual_samples(layers: Layers) -> list[Sample]:
 
 def symmetric(M: Sample) -> Sample:
     """M + Mᵀ."""
-    return Sample(M.values + np.swapaxes(M.values, -1, -2), M.exponent)
+    return M.map(lambda a: a + swap(a))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +93,11 @@ def _judge_lightning(architecture: Architecture, given: tuple[list[Sample], list
     sign = 1.0
     for i, (a, b) in enumerate(zip(*sides)):
         place = best_known(a, b)
-        pivots = [x.values[:, place[0], place[1]] for x in (a, b)]
-        normal = [Sample(x.values / p[:, None, None]) for x, p in zip((a, b), pivots)]
-        relations.append(relate(normal[0], normal[1], tolerance))
+        pivots = a.entry(place), b.entry(place)
+        relations.append(relate(a.over(pivots[0]), b.over(pivots[1]), tolerance))
         power = float(3 ** (layers - 1 - i)) if i < layers else 1.0
-        ratio = np.log(np.abs(pivots[1])) - np.log(np.abs(pivots[0])) + np.log(2) * (b.exponent - a.exponent)
-        logs = logs + power * ratio
-        sign *= float(np.sign(pivots[0][0] * pivots[1][0]))
+        logs = logs + power * log_ratio(*pivots)
+        sign *= float(np.sign((pivots[0].value * pivots[1].value).item()))
     powers = (3.0**layers - 1) / 2 + 1
     relations.append(_relate_scale(Sample(logs), sign, powers, tolerance))
     if all(relation == "close" for relation in relations):

@@ -7,6 +7,7 @@ row, or of its column if that is smaller; zeros are exact. The spread of the cop
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from attngeom.exact.domains import RR, Array
 from attngeom.limits.rounding import LARGEST_CHANGE, NOISE_EXCLUDED, NOISE_EXPLAINS, SUM_ROUNDING, WORST_AMPLIFIED
 from attngeom.limits.trials import NOISE_COPIES
 from attngeom.network import Architecture, Head, Weights
+from attngeom.network.attention.rule import swap
 
 Relation = Literal["close", "far", "unclear"]
 Layers = list[list[dict[str, Array]]]
@@ -89,10 +91,23 @@ class Sample:
 
     def times(self, other: Sample) -> Sample:
         """The matrix product, scaled to entries of size at most 1."""
-        return Sample(self.values @ other.values, self.exponent + other.exponent).normalised()
+        return bilinear(np.matmul, self, other).normalised()
+
+    def map(self, function: Callable[[Array], Array]) -> Sample:
+        """A linear function of the quantity."""
+        return Sample(function(self.values), self.exponent)
 
     def transposed(self) -> Sample:
-        return Sample(np.swapaxes(self.values, -1, -2), self.exponent)
+        return self.map(swap)
+
+    def entry(self, place: tuple[int, int]) -> Sample:
+        """One entry of a matrix, 1×1."""
+        row, column = place
+        return self.map(lambda a: a[:, row : row + 1, column : column + 1])
+
+    def over(self, number: Sample) -> Sample:
+        """The quotient by a number of about its size, without units."""
+        return Sample(self.values / number.values)
 
     def normalised(self) -> Sample:
         """The same quantity with a largest entry between 1/2 and 1."""
@@ -107,7 +122,31 @@ class Sample:
         return Sample(np.ldexp(self.values, int(np.clip(self.exponent - exponent, -2000, 2000))), exponent)
 
 
-def aligned_exponents(one: Sample, two: Sample) -> tuple[Sample, Sample]:
+def bilinear(function: Callable[[Array, Array], Array], one: Sample, two: Sample) -> Sample:
+    """A bilinear function of two quantities."""
+    return Sample(function(one.values, two.values), one.exponent + two.exponent)
+
+
+def total(parts: Sequence[Sample]) -> Sample:
+    """The sum of quantities of any sizes.
+
+    >>> total([Sample(np.array([[1.0]]), 2000), Sample(np.array([[1.0]]), 2001)]).exponent
+    2002
+    """
+    result = parts[0]
+    for part in parts[1:]:
+        one, two = _in_one_unit(result, part)
+        result = Sample(one.values + two.values, one.exponent).normalised()
+    return result
+
+
+def log_ratio(number: Sample, other: Sample) -> Array:
+    """log |other / number| for all copies."""
+    mantissas = np.log(np.abs(other.values)) - np.log(np.abs(number.values))
+    return np.asarray(mantissas + np.log(2) * (other.exponent - number.exponent)).ravel()
+
+
+def _in_one_unit(one: Sample, two: Sample) -> tuple[Sample, Sample]:
     """Both with one exponent, that of the larger."""
     exponent = max((s.exponent for s in (one, two) if s.value.any()), default=0)
     return one.at(exponent), two.at(exponent)
@@ -122,7 +161,7 @@ def relate(one: Sample, two: Sample, tolerance: float) -> Relation:
     >>> relate(a, Sample(a.values + 9.0), 0.1)
     'far'
     """
-    one, two = aligned_exponents(one, two)
+    one, two = _in_one_unit(one, two)
     difference, noise = np.abs(one.value - two.value), np.hypot(one.noise, two.noise)
     if not np.all(np.isfinite(difference)) or not np.all(np.isfinite(noise)):
         return "unclear"
