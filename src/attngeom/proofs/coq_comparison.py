@@ -50,7 +50,7 @@ def comparison_theorem(first: Weights, second: Weights, found: Comparison) -> tu
         d = architecture.widths[0]
         text += f"Definition data : list (list (list Qc) * list nat * list Qc) := {_data(found.symmetry)}.\n"
         statement = f"forall t X, sized {d} t X ->\n  {_net('t', 'first')} X = {_net('t', 'second')} X"
-        proof = f"intros t. apply (same_functionQ skip causal t heads {d} sizes first second data). {CHECK}."
+        proof = f"intros t. apply (same_functionQ skip masked t heads {d} sizes first second data). {CHECK}."
         return text + theorem(statement, proof), "the two networks are the same function of all rational inputs"
     assert found.separation is not None
     if found.separation.domain.rounds or found.separation.domain.encloses:
@@ -78,7 +78,7 @@ def _networks(architecture: Architecture, first: Weights, second: Weights) -> st
     )
     return (
         f"Definition skip := {str(architecture.residual).lower()}.\n"
-        f"Definition causal := {str(architecture.mask.hides).lower()}.\n"
+        f"Definition masked := {str(architecture.mask.hides).lower()}.\n"
         f"Definition heads := {architecture.heads}%nat.\n"
         f"Definition sizes : list (nat * nat * nat * option nat) := {sizes}%nat.\n"
         f"Definition first : list Qc := {_vector(first.vector())}.\n"
@@ -87,7 +87,7 @@ def _networks(architecture: Architecture, first: Weights, second: Weights) -> st
 
 
 def _net(tokens: int | str, weights: str) -> str:
-    return f"netQ skip causal {tokens} heads sizes {weights}"
+    return f"netQ skip masked {tokens} heads sizes {weights}"
 
 
 def _data(symmetry: Symmetry) -> str:
