@@ -19,7 +19,10 @@ from attngeom.limits.shown import CURVE_GAP
 from attngeom.network import Architecture
 from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
-Shares = Mapping[str, list[float]]
+Shares = Mapping[tuple[str, str], list[float]]
+"""Shares of all networks of one sort: its name in words, and its kind of attention."""
+COLORS = {"lightning": LIGHT}
+"""The colors of kinds of attention; others are WARM."""
 Curves = Mapping[tuple[int, int], dict[int, float]]
 
 
@@ -45,15 +48,11 @@ def dimension_shares(store: FactStore) -> Shares:
 
     Masked networks are left out: they differ only where a lightning layer of attention width 1 makes tokens parallel.
     """
-    shares: dict[str, list[float]] = defaultdict(list)
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
     for fact in store.facts("dimension"):
-        network, answer = fact.task.architecture, fact.result.answer
-        if (
-            fact.result.evidence == "proven"
-            and network["tokens"] > 1
-            and not Architecture.from_json(network).mask.hides
-        ):
-            shares[kind_name(fact)].append(answer["dimension"] / answer["num_parameters"])
+        network, answer = Architecture.from_json(fact.task.architecture), fact.result.answer
+        if fact.result.evidence == "proven" and network.tokens > 1 and not network.mask.hides:
+            shares[kind_name(fact), network.kind].append(answer["dimension"] / answer["num_parameters"])
     return shares
 
 
@@ -71,13 +70,13 @@ def ideal_curves(store: FactStore) -> Curves:
 def _draw_dimensions(axes: Axes, shares: Shares) -> None:
     """One box for each kind of network: how much of its parameters is dimension, over all its architectures."""
     names = sorted(shares, reverse=True)
-    for place, name in enumerate(names, start=1):
-        low, first, median, last, high = np.quantile(shares[name], [0, 0.25, 0.5, 0.75, 1])
+    for place, (name, kind) in enumerate(names, start=1):
+        low, first, median, last, high = np.quantile(shares[name, kind], [0, 0.25, 0.5, 0.75, 1])
         axes.plot([low, high], [place, place], color=DARK, linewidth=1)
-        color = LIGHT if name.startswith("lightning") else WARM
+        color = COLORS.get(kind, WARM)
         axes.barh(place, last - first, left=first, height=0.6, color=color, edgecolor=DARK)
         axes.plot([median, median], [place - 0.3, place + 0.3], color=DARK, linewidth=2)
-    axes.set_yticks(range(1, len(names) + 1), [f"{name} ({len(shares[name]):,})" for name in names])
+    axes.set_yticks(range(1, len(names) + 1), [f"{name} ({len(shares[name, kind]):,})" for name, kind in names])
     axes.set(xlabel="dimension / parameters: range, quartiles, median", xlim=(0, 1))
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

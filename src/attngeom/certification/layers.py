@@ -85,12 +85,10 @@ def certify_layers(given: PolynomialMap, layers: int, causal: bool = False, seed
         raise InputError(f"a map of degree {given.degree} given; {layers} layers have degree {3**layers}")
     question = _Question(given, layers, causal, seed)
     if given.is_zero:
-        return question.realizable(_zeros(given.d, layers), QQ.zeros((given.d_out, given.d)), "the zero function")
+        return question.realizable(
+            [QQ.zeros((given.d,) * 2)] * layers, QQ.zeros((given.d_out, given.d)), "the zero function"
+        )
     return question.refute_linear() or question.decide()
-
-
-def _zeros(d: int, layers: int) -> list[Array]:
-    return [QQ.zeros((d, d))] * layers
 
 
 @dataclass(frozen=True, eq=False)

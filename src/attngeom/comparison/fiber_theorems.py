@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from attngeom.comparison.results import UNTOLD, Ruling
@@ -40,58 +41,95 @@ class VirtualPair(ABC):
         the first M_i ≠ M'_i is zero; one token or a mask for several layers of sigmoid; what sigmoid sees after a
         blind layer. One token sees the symmetric parts of M with sigmoid, and nothing of M with softmax.
         """
-        tokens, masked, layers = self.architecture.tokens, self.architecture.mask.hides, self.architecture.num_layers
+        return self._judge_values() or self._judge_agreement() or self._judge_layers()
+
+    @cached_property
+    def theorem(self) -> str | None:
+        """The theorem that says what is seen of (M, L); None for kinds without one."""
         theorem = FIBER_THEOREMS.get(self.architecture.kind)
-        theorem = theorem if theorem in ("Theorem A", "Theorem S") else None
-        is_softmax, one_token = theorem == "Theorem A", tokens == 1 and theorem is not None
-        cited = f"({theorem}')" if is_softmax and masked else f"({theorem})"
-        differs = "differs" if self.is_exact else "differs beyond what the tolerance explains"
-        agree = "are equal" if self.is_exact else "agree"
-        total = self.relate(layers)
-        if theorem is not None and total == "far":
-            return Ruling(False, f"L = V_l … V_1 {differs} {cited}")
-        if self.are_zero(layers):
+        return theorem if theorem in ("Theorem A", "Theorem S") else None
+
+    @property
+    def is_softmax(self) -> bool:
+        return self.theorem == "Theorem A"
+
+    @property
+    def is_one_token(self) -> bool:
+        return self.architecture.tokens == 1 and self.theorem is not None
+
+    @cached_property
+    def total(self) -> Relation:
+        """How L and L' compare."""
+        return self.relate(self.architecture.num_layers)
+
+    @cached_property
+    def relations(self) -> list[Relation]:
+        """How M_1 … M_l compare with M'_1 … M'_l, in what one token sees of them."""
+        return [self.relate(place, self.is_one_token) for place in range(self.architecture.num_layers)]
+
+    @property
+    def _agree(self) -> str:
+        return "are equal" if self.is_exact else "agree"
+
+    def _difference(self, what: str) -> str:
+        prime = "'" if self.is_softmax and self.architecture.mask.hides else ""
+        cited = f"({self.theorem}{prime})"
+        return what.format("differs" if self.is_exact else "differs beyond what the tolerance explains") + f" {cited}"
+
+    def _judge_values(self) -> Ruling | None:
+        """L tells the functions apart, or is zero, or is all that is seen; None where M counts."""
+        if self.theorem is not None and self.total == "far":
+            return Ruling(False, self._difference("L = V_l … V_1 {}"))
+        if self.are_zero(self.architecture.num_layers):
             zero = "= 0 for both" if self.is_exact else "is zero for both, up to rounding"
             return Ruling(True, f"L = V_l … V_1 {zero}: both functions are zero")
-        if one_token and is_softmax:
-            agrees = "is equal" if self.is_exact else "agrees"
-            seen = f"one token attends to itself alone, and L = V_l … V_1 {agrees}"
-            return Ruling(True, seen) if total == "close" else UNTOLD
-        relations = [self.relate(place, one_token) for place in range(layers)]
-        if {total, *relations} == {"close"}:
-            seen = "symmetric parts of M, which one token sees, and L" if one_token else "virtual weights (M, L)"
-            return Ruling(True, f"the {seen} {agree}")
-        if theorem is None:
+        if not (self.is_one_token and self.is_softmax):
+            return None
+        agrees = "is equal" if self.is_exact else "agrees"
+        seen = f"one token attends to itself alone, and L = V_l … V_1 {agrees}"
+        return Ruling(True, seen) if self.total == "close" else UNTOLD
+
+    def _judge_agreement(self) -> Ruling | None:
+        """Equal (M, L) are one function; None where something differs."""
+        if {self.total, *self.relations} != {"close"}:
+            return None
+        seen = "symmetric parts of M, which one token sees, and L" if self.is_one_token else "virtual weights (M, L)"
+        return Ruling(True, f"the {seen} {self._agree}")
+
+    def _judge_layers(self) -> Ruling:
+        """One layer after the other: nothing is seen of M unless L ≠ 0, and nothing after a layer that may be blind."""
+        architecture, layers = self.architecture, self.architecture.num_layers
+        masked, two_tokens = architecture.mask.hides, architecture.tokens == 2
+        if self.theorem is None:
             return UNTOLD
-        if not is_softmax and layers > 1 and (one_token or masked):
-            why = "one token" if one_token else f"a {self.architecture.mask} mask"
+        if not self.is_softmax and layers > 1 and (self.is_one_token or masked):
+            why = "one token" if self.is_one_token else f"a {architecture.mask} mask"
             return Ruling(None, f"M differs, and Theorem S does not cover several layers with {why}")
-        # Nothing is seen of M unless L ≠ 0, and nothing of M_i after a layer that may be blind.
-        are_equal, is_seen = total == "close", self.are_zero(layers) is False
-        for place, relation in enumerate(relations):
+        are_equal, is_seen = self.total == "close", self.are_zero(layers) is False
+        for place, relation in enumerate(self.relations):
             name = f"M_{place + 1}"
-            if is_softmax and masked and tokens == 2 and not (self.is_exact and relation == "close"):
+            if self.is_softmax and masked and two_tokens and not (self.is_exact and relation == "close"):
                 is_seen = is_seen and self.are_zero(place) is False
                 if self.is_exact and not is_seen:
                     why = f"one of {name}, M'_{place + 1} is zero, and Theorem A' does not cover that for t = 2"
                     return Ruling(None, why)
             if relation == "far" and is_seen:
-                return Ruling(False, f"{name} {differs}, and nothing before hides it {cited}")
+                return Ruling(False, self._difference(f"{name} {{}}, and nothing before hides it"))
             are_equal = are_equal and relation == "close"
             if not masked and place < layers - 1:
-                is_blind = self.are_zero(place, symmetric=is_softmax and tokens == 2)
+                is_blind = self.are_zero(place, symmetric=self.is_softmax and two_tokens)
                 if are_equal and is_blind:
-                    return self._judge_blind(place, is_softmax, agree)
+                    return self._judge_blind(place)
                 is_seen = is_seen and is_blind is False
         return UNTOLD
 
-    def _judge_blind(self, place: int, is_softmax: bool, agree: str) -> Ruling:
+    def _judge_blind(self, place: int) -> Ruling:
         """What is seen of later layers if all before are equal and this one makes all tokens equal."""
         name = f"M_{place + 1}"
-        if is_softmax:
-            seen = f"L and M_1 … {name} {agree}, and layer {place + 1} is blind"
+        if self.is_softmax:
+            seen = f"L and M_1 … {name} {self._agree}, and layer {place + 1} is blind"
             return Ruling(True, f"{seen}: nothing later is seen (Theorem A)")
         why, later = f"{name} = 0 makes all tokens equal, and", range(place + 1, self.architecture.num_layers)
         if all(self.relate(i, symmetric=True) == "close" for i in later):
-            return Ruling(True, f"{why} the symmetric parts of later M, which they see, {agree}")
+            return Ruling(True, f"{why} the symmetric parts of later M, which they see, {self._agree}")
         return Ruling(None, f"{why} Theorem S does not cover what is seen then")

@@ -11,6 +11,7 @@ looked at again with errors and inputs from a digest of both networks, by wider 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
@@ -20,7 +21,7 @@ from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_corrections import least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
-from attngeom.comparison.float_matching import FloatMatch, GaugedWeights, errors_of, match_points, relative_distance
+from attngeom.comparison.float_matching import Aligned, align, relative_distance
 from attngeom.comparison.float_outputs import (
     OutputTest,
     check_tokens,
@@ -28,12 +29,12 @@ from attngeom.comparison.float_outputs import (
     draw_inputs,
     draw_special_inputs,
     judge_outputs,
+    show_separation,
 )
-from attngeom.comparison.float_refinement import refine
 from attngeom.comparison.float_terms import common_terms, exchange_factors, factor_rank_one
 from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
-from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
+from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, ignore
 from attngeom.comparison.samples import Layers, draw_copies
 from attngeom.comparison.separation import consensus
 from attngeom.digits import error
@@ -51,9 +52,9 @@ from attngeom.limits.rounding import (
     ZERO_SINGULAR_VALUE,
 )
 from attngeom.limits.work import FLOATS_AS_EXACT
-from attngeom.network import Architecture, Symmetry, Weights, forward, identity_symmetry
+from attngeom.network import Architecture, Weights, forward, identity_symmetry
 from attngeom.network.architecture import DRAWN_FROM
-from attngeom.network.inputs import telling_tokens, with_all_tokens
+from attngeom.network.inputs import telling_tokens
 from attngeom.results import Failure
 
 
@@ -73,9 +74,9 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
     draws = _Draws.of(first.architecture, vectors, seed)
     with np.errstate(all="ignore"):
         pair = rescale_pair(given[places[0]], given[places[1]])
-        judgement = _judge(pair, (given[places[0]], given[places[1]]), tolerance, draws, report)
+        judgement = _Trial(pair, (given[places[0]], given[places[1]]), tolerance, draws, report).judge()
         symmetry, misfit = None, None
-        if isinstance(judgement.aligned, _Aligned):
+        if isinstance(judgement.aligned, Aligned):
             try:
                 symmetry = judgement.aligned.carrying(pair, places)
                 misfit = relative_distance(symmetry.apply(first), second)
@@ -87,7 +88,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
         hypotheses: tuple[str, ...] = ()
         if isinstance(judgement.aligned, Failure):
             hypotheses = failed(check_hypotheses(pair.weights[places[1]], tolerance))
-        separation = _separation(first, second, pair, outputs) if same is False else None
+        separation = show_separation((first, second), pair.inputs, outputs) if same is False else None
     return Comparison(
         same_function=same,
         standing="undecided" if same is None else "proven" if judgement.is_exact else "estimate",
@@ -130,73 +131,124 @@ class _Draws:
 class _Judgement:
     verdict: Ruling
     outputs: OutputTest
-    aligned: _Aligned | Failure | None = None
+    aligned: Aligned | Failure | None = None
     is_exact: bool = False
 
 
-def _judge(
-    pair: RescaledPair, given: tuple[Weights, Weights], tolerance: float, draws: _Draws, report: Report
-) -> _Judgement:
-    """The verdict in the order of the pair; seeds from those of ``draws`` on are used up."""
-    first, second = pair.weights
-    architecture, seed = first.architecture, draws.stated
-    one, two = _draw_both(pair.weights, tolerance, seed)
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Two networks in the order of the pair, with errors and inputs drawn from the seeds of ``draws`` on."""
 
-    def is_far(test: OutputTest) -> bool:
-        """Whether the outputs are far apart, and errors that nobody could know do not explain it."""
+    pair: RescaledPair
+    given: tuple[Weights, Weights]
+    tolerance: float
+    draws: _Draws
+    report: Report
+
+    @property
+    def architecture(self) -> Architecture:
+        return self.given[0].architecture
+
+    @cached_property
+    def copies(self) -> tuple[Layers, Layers]:
+        return _draw_both(self.pair.weights, self.tolerance, self.draws.stated)
+
+    @cached_property
+    def outputs(self) -> OutputTest:
+        """What random inputs show."""
+        return self._test(draw_inputs(*self.pair.weights, self.draws.stated + 2))
+
+    @cached_property
+    def special(self) -> OutputTest:
+        """What inputs made for these networks show; random ones where there are none."""
+        X = draw_special_inputs(*self.pair.weights, self.draws.stated + 3)
+        return self._test(X) if len(X) else self.outputs
+
+    def _test(self, X: Array) -> OutputTest:
+        return judge_outputs(self.architecture, *self.copies, X, self.tolerance, self.report)
+
+    def judge(self) -> _Judgement:
+        """Equal as exact numbers; else different, by theorem or outputs; else the same, if nothing contradicts it."""
+        outputs = self.outputs
+        self.report("aligning", 0, None)
+        if _are_exactly_equal(*self.given, self.draws.stated, outputs):
+            aligned = align(self.pair.weights, self.tolerance, both=False)
+            reason = "the weights, taken as exact numbers, give one function"
+            return _Judgement(Ruling(True, reason), outputs, aligned, is_exact=True)
+        stated = self._by_theorem()
+        if stated.same is False:
+            return _Judgement(stated, outputs)
+        # The sum of several heads may agree though a small one does not: the heads themselves are asked.
+        summed = stated if stated.same and self.architecture.heads > 1 else None
+        verdict = UNTOLD if summed else stated
+        if verdict.same is None and (far := self._far_outputs()) is not None:
+            return _Judgement(_differ(far, self.tolerance), far)
+        verdict, aligned, is_near = self._agreement(verdict)
+        if is_near and not self._is_contradicted():
+            return _Judgement(summed or verdict, outputs, aligned)
+        reason = verdict.reason if verdict.same is None else ""
+        reason = reason or f"{_seen(outputs, self.tolerance)}: too close to tell"
+        return _Judgement(Ruling(None, reason), outputs, aligned)
+
+    def _by_theorem(self) -> Ruling:
+        """What a theorem says; that networks differ only if errors that nobody could know do not make them the same."""
+        verdict = _by_theorem(self.architecture, *self.copies, self.tolerance)
+        if verdict.same is not False:
+            return verdict
+        others = _draw_both(self.pair.weights, self.tolerance, self.draws.unforeseen)
+        return UNTOLD if _by_theorem(self.architecture, *others, self.tolerance).same else verdict
+
+    def _far_outputs(self) -> OutputTest | None:
+        """The first outputs that are far apart, if errors that nobody could know do not explain it."""
+        if self._is_far(self.outputs):
+            return self.outputs
+        return self.special if self._is_far(self.special) else None
+
+    def _is_far(self, test: OutputTest) -> bool:
         if not test.is_far:
             return False
-        others = _draw_both(pair.weights, tolerance, draws.unforeseen)
-        return judge_outputs(architecture, *others, test.X[[test.place]], tolerance).worst > NOISE_EXPLAINS
+        others = _draw_both(self.pair.weights, self.tolerance, self.draws.unforeseen)
+        X = test.X[[test.place]]
+        return judge_outputs(self.architecture, *others, X, self.tolerance).worst > NOISE_EXPLAINS
 
-    outputs = judge_outputs(architecture, one, two, draw_inputs(first, second, seed + 2), tolerance, report)
-    report("aligning", 0, None)
-    if _are_exactly_equal(*given, seed, outputs):
-        reason = "the weights, taken as exact numbers, give one function"
-        return _Judgement(Ruling(True, reason), outputs, _align(pair.weights, tolerance, both=False), is_exact=True)
-    verdict = _by_theorem(architecture, one, two, tolerance)
-    if verdict.same is False:
-        others = _draw_both(pair.weights, tolerance, draws.unforeseen)
-        if _by_theorem(architecture, *others, tolerance).same is not True:
-            return _Judgement(verdict, outputs)
-        verdict = UNTOLD
-    # The sum of several heads may agree though a small one does not: the heads themselves are asked.
-    summed = verdict if verdict.same and architecture.heads > 1 else None
-    verdict = UNTOLD if summed else verdict
-    if verdict.same is None and is_far(outputs):
-        return _Judgement(_differ(outputs, tolerance), outputs)
-    X = draw_special_inputs(first, second, seed + 3)
-    special = judge_outputs(architecture, one, two, X, tolerance, report) if len(X) else outputs
-    if verdict.same is None and is_far(special):
-        return _Judgement(_differ(special, tolerance), special)
-    X = np.concatenate([outputs.X, X])
-    allowed = _allowed(architecture, tolerance)
-    # Outputs that differ by more than that, but are explained by moderate noise everywhere, leave it to the weights.
-    is_noise = max(outputs.worst, special.worst) <= NOISE_EXPLAINS and outputs.noise <= OUTPUTS_SWAMPED
-    is_noise = is_noise and outputs.excess <= WORST_AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
-    is_near = verdict.same is True and outputs.excess <= allowed
-    is_corrected = False
-    if not is_near and _are_corrected(pair.weights, tolerance):
-        verdict = Ruling(
-            True, f"corrected by at most {NOISE_EXPLAINS * tolerance:.0e} of an entry, both are one function"
-        )
-        is_near, is_corrected = True, True
-    aligned = _align(pair.weights, tolerance, both=verdict.same is None)
-    if verdict.same is None:
-        verdict = _by_alignment(aligned, tolerance, seed)
-        if verdict.same is None:
-            verdict = _by_forms(given, tolerance, seed) or verdict
+    def _agreement(self, verdict: Ruling) -> tuple[Ruling, Aligned | Failure, bool]:
+        """What speaks for one function: a theorem, corrections, a symmetry, canonical forms; and whether it is enough.
+
+        Outputs that differ by more than is allowed, but are explained by moderate noise everywhere, leave it to the
+        weights.
+        """
+        weights, outputs, tolerance = self.pair.weights, self.outputs, self.tolerance
+        allowed = _allowed(self.architecture, tolerance)
+        is_noise = max(outputs.worst, self.special.worst) <= NOISE_EXPLAINS and outputs.noise <= OUTPUTS_SWAMPED
+        is_noise = is_noise and outputs.excess <= WORST_AMPLIFIED / OUTPUTS_AMPLIFIED * allowed
         is_near = verdict.same is True and outputs.excess <= allowed
-    if (is_corrected or (is_noise and not is_near)) and isinstance(aligned, _Aligned) and aligned.match.is_explained:
-        verdict, is_near = _carried(aligned), is_near or is_noise
-    if is_near and allowed < np.inf and architecture.num_parameters <= FLOATS_AS_EXACT:
-        # Errors within the tolerance may explain all outputs; networks that visibly differ are not called the same.
-        is_blurred = is_corrected or outputs.noise > OUTPUTS_SWAMPED
-        is_near = not (is_blurred and differ_visibly(pair.weights, outputs.X, tolerance))
-    if is_near and not _is_contradicted(pair.weights, X, tolerance, draws.unforeseen, report):
-        return _Judgement(summed or verdict, outputs, aligned)
-    reason = verdict.reason if verdict.same is None else ""
-    return _Judgement(Ruling(None, reason or f"{_seen(outputs, tolerance)}: too close to tell"), outputs, aligned)
+        is_corrected = not is_near and _are_corrected(weights, tolerance)
+        if is_corrected:
+            most = f"{NOISE_EXPLAINS * tolerance:.0e}"
+            verdict, is_near = Ruling(True, f"corrected by at most {most} of an entry, both are one function"), True
+        aligned = align(weights, tolerance, both=verdict.same is None)
+        if verdict.same is None:
+            verdict = _by_alignment(aligned, tolerance, self.draws.stated)
+            if verdict.same is None:
+                verdict = _by_forms(self.given, tolerance, self.draws.stated) or verdict
+            is_near = verdict.same is True and outputs.excess <= allowed
+        is_explained = isinstance(aligned, Aligned) and aligned.match.is_explained
+        if isinstance(aligned, Aligned) and is_explained and (is_corrected or (is_noise and not is_near)):
+            verdict, is_near = _carried(aligned), is_near or is_noise
+        if is_near and allowed < np.inf and self.architecture.num_parameters <= FLOATS_AS_EXACT:
+            # Errors within the tolerance may explain all outputs; networks that visibly differ are not the same.
+            is_blurred = is_corrected or outputs.noise > OUTPUTS_SWAMPED
+            is_near = not (is_blurred and differ_visibly(weights, outputs.X, tolerance))
+        return verdict, aligned, is_near
+
+    def _is_contradicted(self) -> bool:
+        """Whether outputs, or what a theorem compares, differ by more than errors of each entry alone explain."""
+        architecture, tolerance = self.architecture, self.tolerance
+        copies = _draw_both(self.pair.weights, tolerance, self.draws.unforeseen, share=0.0)
+        if _by_theorem(architecture, *copies, tolerance).same is False:
+            return True
+        X = self.outputs.X if self.special is self.outputs else np.concatenate([self.outputs.X, self.special.X])
+        return judge_outputs(architecture, *copies, X, tolerance, self.report).is_far
 
 
 def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
@@ -221,14 +273,6 @@ def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
         if corrections is not None and corrections.are_explained:
             return True
     return False
-
-
-def _is_contradicted(weights: tuple[Weights, Weights], X: Array, tolerance: float, seed: int, report: Report) -> bool:
-    """Whether outputs, or what a theorem compares, differ by more than errors of each entry alone explain."""
-    architecture, (one, two) = weights[0].architecture, _draw_both(weights, tolerance, seed, share=0.0)
-    if _by_theorem(architecture, one, two, tolerance).same is False:
-        return True
-    return judge_outputs(architecture, one, two, X, tolerance, report).is_far
 
 
 def _draw_both(pair: tuple[Weights, Weights], tolerance: float, seed: int, share: float = 0.5) -> tuple[Layers, Layers]:
@@ -270,51 +314,7 @@ def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance:
     return UNTOLD
 
 
-@dataclass(frozen=True, eq=False)
-class _Aligned:
-    """A symmetry that carries source to target, and how well; refinement may fail in one of the two directions."""
-
-    match: FloatMatch
-    source: GaugedWeights
-    target: GaugedWeights
-
-    def turned(self, tolerance: float) -> _Aligned:
-        """The inverse, refined where it leads: errors may be of another size there. This one if floats are too few."""
-        source, target = self.target.weights, self.source.weights
-        errors = errors_of(target, tolerance)
-        try:
-            symmetry = refine(self.match.symmetry.inverse(), source, target, errors)
-            return _Aligned(FloatMatch.of(symmetry, source, target, errors), self.target, self.source)
-        except (SingularError, RangeError):
-            return self
-
-    def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
-        """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
-        source, target = (pair.weights[place] for place in places)
-        symmetry = self.match.symmetry
-        if self.source.weights is not source:
-            symmetry = refine(symmetry.inverse(), source, target)
-        return pair.gauges[places[1]].inverse().compose(symmetry).compose(pair.gauges[places[0]])
-
-
-def _align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> _Aligned | Failure:
-    """The better of the symmetries found from the first weights to the second and, if asked for, back."""
-    # On one orbit the longer weights are worse conditioned: what carries them to the shorter ones magnifies errors.
-    lengths = [np.linalg.norm(weights.vector()) for weights in given]
-    one, two = map(GaugedWeights, given[::-1] if both and lengths[0] > lengths[1] else given)
-    match = match_points(one, two, tolerance)
-    if not both or (isinstance(match, FloatMatch) and match.is_explained):
-        return match if isinstance(match, Failure) else _Aligned(match, one, two)
-    back = match_points(two, one, tolerance)
-    if isinstance(match, Failure) and isinstance(back, Failure):
-        return match
-    pairs = ((match, (one, two)), (back, (two, one)))
-    sides_aligned = [_Aligned(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
-    best = min(sides_aligned, key=lambda aligned: aligned.match.misfit)
-    return min(best, best.turned(tolerance), key=lambda aligned: aligned.match.misfit)
-
-
-def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> Ruling:
+def _by_alignment(aligned: Aligned | Failure, tolerance: float, seed: int) -> Ruling:
     """Same, if a symmetry carries every head to its place, in the gauge of least norm.
 
     Where errors of size τ swamp the outputs of any network of this depth, the weights as given are all there is to
@@ -334,7 +334,7 @@ def _by_alignment(aligned: _Aligned | Failure, tolerance: float, seed: int) -> R
     return Ruling(None, f"aligned weights differ by {error(match.misfit)}: too close to tell")
 
 
-def _carried(aligned: _Aligned) -> Ruling:
+def _carried(aligned: Aligned) -> Ruling:
     return Ruling(True, f"a symmetry carries the first weights to the second up to {error(aligned.match.misfit)}")
 
 
@@ -397,18 +397,3 @@ def _vanishes(weights: Weights) -> bool:
         all(any(name in factors and not a.any() for name, a in head.tensors.items()) for head in heads)
         for heads in weights.layers
     )
-
-
-def _separation(first: Weights, second: Weights, pair: RescaledPair, outputs: OutputTest) -> Separation | None:
-    """The most telling input in the given coordinates, scaled to outputs of size 1 where the degree allows it."""
-    architecture = first.architecture
-    X = np.ldexp(outputs.X[outputs.place], pair.inputs[:, None])
-    if architecture.is_homogeneous:
-        part, whole = np.modf(-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
-        X = np.ldexp(X * 2.0**part, int(whole))
-    values = forward(first, X), forward(second, X)
-    is_shown = all(np.all(np.isfinite(value)) for value in values) and not np.array_equal(*values)
-    if not is_shown:
-        return None
-    one, two = (with_all_tokens(architecture, value) for value in values)
-    return Separation(with_all_tokens(architecture, X), (one, two), RR)

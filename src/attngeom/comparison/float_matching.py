@@ -11,6 +11,7 @@ import numpy as np
 from attngeom.canonical.least_norm import rough_gauge
 from attngeom.comparison.float_refinement import is_explained, refine
 from attngeom.comparison.matching import UNDETERMINED, no_match
+from attngeom.comparison.powers import RescaledPair
 from attngeom.comparison.samples import error_sizes
 from attngeom.errors import RangeError, SingularError
 from attngeom.exact import lapack
@@ -132,6 +133,50 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
             return no_match(first.architecture.num_layers - 1, "the change of basis is singular in double precision")
 
 
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """A symmetry that carries source to target, and how well; refinement may fail in one of the two directions."""
+
+    match: FloatMatch
+    source: GaugedWeights
+    target: GaugedWeights
+
+    def inverted(self, tolerance: float) -> Aligned:
+        """The inverse, refined where it leads: errors may be of another size there. This one if floats are too few."""
+        source, target = self.target.weights, self.source.weights
+        errors = errors_of(target, tolerance)
+        try:
+            symmetry = refine(self.match.symmetry.inverse(), source, target, errors)
+            return Aligned(FloatMatch.of(symmetry, source, target, errors), self.target, self.source)
+        except (SingularError, RangeError):
+            return self
+
+    def carrying(self, pair: RescaledPair, places: tuple[int, int]) -> Symmetry:
+        """The symmetry between the weights as given, from the first to the second; ``places`` says which is which."""
+        source, target = (pair.weights[place] for place in places)
+        symmetry = self.match.symmetry
+        if self.source.weights is not source:
+            symmetry = refine(symmetry.inverse(), source, target)
+        return pair.gauges[places[1]].inverse().compose(symmetry).compose(pair.gauges[places[0]])
+
+
+def align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> Aligned | Failure:
+    """The better of the symmetries found from the first weights to the second and, if asked for, back."""
+    # On one orbit the longer weights are worse conditioned: what carries them to the shorter ones magnifies errors.
+    lengths = [np.linalg.norm(weights.vector()) for weights in given]
+    one, two = map(GaugedWeights, given[::-1] if both and lengths[0] > lengths[1] else given)
+    match = match_points(one, two, tolerance)
+    if not both or (isinstance(match, FloatMatch) and match.is_explained):
+        return match if isinstance(match, Failure) else Aligned(match, one, two)
+    back = match_points(two, one, tolerance)
+    if isinstance(match, Failure) and isinstance(back, Failure):
+        return match
+    pairs = ((match, (one, two)), (back, (two, one)))
+    sides_aligned = [Aligned(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
+    best = min(sides_aligned, key=lambda aligned: aligned.match.misfit)
+    return min(best, best.inverted(tolerance), key=lambda aligned: aligned.match.misfit)
+
+
 def errors_of(weights: Weights, tolerance: float) -> Tensors:
     """The root mean square errors of all entries of weights known to a tolerance."""
     return {place: error_sizes(a, tolerance) for place, a in tensors_of(weights).items()}
@@ -150,7 +195,16 @@ def _match_directly(first: Weights, second: Weights, errors: Tensors) -> FloatMa
         return None
 
 
+class _NoMatchError(Exception):
+    """Why the heads of a layer cannot be matched."""
+
+
+HeadPair = tuple[Head, Head, float]
+"""A head, the one that it goes to, and the λ by which λ A is the attention matrix of that one."""
+
+
 def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Failure:
+    """Layer by layer: which head goes where and with which scale, the basis behind them, the gauge of each head."""
     architecture = first.architecture
     D: Array | None = None
     elements: dict[GroupFactor, Any] = {}
@@ -158,42 +212,58 @@ def _match(first: Weights, second: Weights, is_balanced: bool) -> Symmetry | Fai
         moved = [
             head if D is None else Head(head.Q @ D, head.K @ D, head.V @ D, head.O) for head in second.layers[index]
         ]
-        limits = ((heads, np.inf), (moved, MATCH_OVERFLOW))
-        if not all(np.all(np.abs(x) < top) for side, top in limits for head in side for x in head.tensors.values()):
-            return no_match(index, "the change of basis leaves the range of floats")
-        order = _match_heads(heads, moved)
-        if order is None:
-            return no_match(index, "an attention matrix is zero")
-        pairs = [(head, moved[order[place]]) for place, head in enumerate(heads)]
-        scales = [_scale(*pair) if architecture.rule.has_scale else 1.0 for pair in pairs]
-        if not all(np.isfinite(scales)) or 0.0 in scales:
-            return no_match(index, "the scales of the attention matrices do not fit")
-        free = not architecture.residual and index < architecture.num_layers - 1
-        values = np.concatenate([head.value_matrix(RR) for head, _ in pairs], axis=1)
-        D_next = np.eye(values.shape[0])
-        if free:
-            moved_values = np.concatenate([pair[1].value_matrix(RR) * s for pair, s in zip(pairs, scales)], axis=1)
-            if _rank(values) < values.shape[0] or _rank(moved_values) < values.shape[0]:
-                return no_match(index, UNDETERMINED)
-            sides = values, moved_values
-            D_next = _solve_orthogonal(*sides) if is_balanced else lapack.solve_left(*sides, MATCH_RANK)
-        for place, ((head, other), scale) in enumerate(zip(pairs, scales)):
-            C = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T)
-            B = None
-            if head.O is not None and other.O is not None:
-                B = _solve_gauge(head.V, other.V * scale, D_next @ head.O, other.O)
-            if _rank(C) < len(C) or (B is not None and _rank(B) < len(B)):
-                return no_match(index, "the factors of a head are not related by an invertible matrix")
-            elements[QueryKey(index, place, len(C))] = C
-            if architecture.rule.has_scale:
-                elements[Scale(index, place)] = np.array([[scale]])
-            if B is not None:
-                elements[ValueOutput(index, place, len(B))] = B
+        is_free = not architecture.residual and index < architecture.num_layers - 1
+        try:
+            order, pairs = _pair_heads(heads, moved, architecture.rule.has_scale)
+            D = _find_basis(pairs, is_balanced) if is_free else None
+            for place, pair in enumerate(pairs):
+                C, B = _find_gauges(pair, D)
+                elements[QueryKey(index, place, len(C))] = C
+                if architecture.rule.has_scale:
+                    elements[Scale(index, place)] = np.array([[pair[2]]])
+                if B is not None:
+                    elements[ValueOutput(index, place, len(B))] = B
+        except _NoMatchError as reason:
+            return no_match(index, str(reason))
         elements[HeadOrder(index, architecture.heads)] = order
-        if free:
-            elements[Between(index, len(D_next))] = D_next
-        D = D_next if free else None
+        if D is not None:
+            elements[Between(index, len(D))] = D
     return Symmetry(architecture, RR, elements)
+
+
+def _pair_heads(heads: tuple[Head, ...], moved: list[Head], has_scale: bool) -> tuple[tuple[int, ...], list[HeadPair]]:
+    """The order of the heads of a layer, and each with the one that it goes to."""
+    limits = ((heads, np.inf), (moved, MATCH_OVERFLOW))
+    if not all(np.all(np.abs(x) < top) for side, top in limits for head in side for x in head.tensors.values()):
+        raise _NoMatchError("the change of basis leaves the range of floats")
+    order = _match_heads(heads, moved)
+    if order is None:
+        raise _NoMatchError("an attention matrix is zero")
+    others = [moved[place] for place in order]
+    pairs = [(head, other, _scale(head, other) if has_scale else 1.0) for head, other in zip(heads, others)]
+    if not all(np.isfinite(scale) and scale for *_, scale in pairs):
+        raise _NoMatchError("the scales of the attention matrices do not fit")
+    return order, pairs
+
+
+def _find_basis(pairs: list[HeadPair], is_balanced: bool) -> Array:
+    """The D with D V_h = λ_h V'_h for all heads of a layer, orthogonal where both are in the gauge of least norm."""
+    values = np.concatenate([head.value_matrix(RR) for head, *_ in pairs], axis=1)
+    moved = np.concatenate([other.value_matrix(RR) * scale for _, other, scale in pairs], axis=1)
+    if _rank(values) < values.shape[0] or _rank(moved) < values.shape[0]:
+        raise _NoMatchError(UNDETERMINED)
+    return _solve_orthogonal(values, moved) if is_balanced else lapack.solve_left(values, moved, MATCH_RANK)
+
+
+def _find_gauges(pair: HeadPair, D: Array | None) -> tuple[Array, Array | None]:
+    """C and B of one head; B is None where V is one matrix."""
+    head, other, scale = pair
+    C, B = _solve_gauge(head.K, other.K, head.Q.T * scale, other.Q.T), None
+    if head.O is not None and other.O is not None:
+        B = _solve_gauge(head.V, other.V * scale, head.O if D is None else D @ head.O, other.O)
+    if _rank(C) < len(C) or (B is not None and _rank(B) < len(B)):
+        raise _NoMatchError("the factors of a head are not related by an invertible matrix")
+    return C, B
 
 
 def relative_distance(first: Weights, second: Weights, order: float | None = np.inf) -> float:

@@ -14,11 +14,11 @@ import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats, scores_of
 from attngeom.comparison.head_inputs import head_inputs
-from attngeom.comparison.results import Report, ignore
+from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.comparison.samples import Layers, copy_of, spread
 from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.errors import SizeError
-from attngeom.exact.domains import Array, Balls
+from attngeom.exact.domains import RR, Array, Balls
 from attngeom.limits.memory import SCORES_AT_ONCE
 from attngeom.limits.rounding import (
     LARGEST_CHANGE,
@@ -41,7 +41,7 @@ from attngeom.limits.trials import (
     VISIBLE_INPUTS,
 )
 from attngeom.network import Architecture, Weights, forward
-from attngeom.network.inputs import natural_sizes, telling_sizes, telling_tokens
+from attngeom.network.inputs import natural_sizes, telling_sizes, telling_tokens, with_all_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,3 +200,18 @@ def _scores_are_sure(architecture: Architecture, layers: Layers, X: Array) -> Ar
             (noise <= SCORES_UNSURE) | (np.abs(scores[0]) > NOISE_EXCLUDED * noise) | ~visible, axis=(-2, -1)
         )
     return sure
+
+
+def show_separation(networks: tuple[Weights, Weights], inputs: Array, outputs: OutputTest) -> Separation | None:
+    """The most telling input in units 2^inputs, scaled to outputs of size 1 where the degree allows it."""
+    architecture = networks[0].architecture
+    X = np.ldexp(outputs.X[outputs.place], inputs[:, None])
+    if architecture.is_homogeneous:
+        part, whole = np.modf(-float(outputs.exponents[outputs.place]) / 3**architecture.num_layers)
+        X = np.ldexp(X * 2.0**part, int(whole))
+    values = forward(networks[0], X), forward(networks[1], X)
+    is_shown = all(np.all(np.isfinite(value)) for value in values) and not np.array_equal(*values)
+    if not is_shown:
+        return None
+    one, two = (with_all_tokens(architecture, value) for value in values)
+    return Separation(with_all_tokens(architecture, X), (one, two), RR)
