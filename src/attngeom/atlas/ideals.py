@@ -18,8 +18,8 @@ from attngeom.equations import Variety
 from attngeom.equations.ideal import DegreeSummary, WeightResult, implicitize
 from attngeom.equations.ideal.formulas import hilbert_function
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.plethysm import plethysm
 from attngeom.equations.ideal.records import make_module
+from attngeom.equations.ideal.tableaux import plethysm
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.partitions import Weight, kostka, module_dimension, pad
 from attngeom.exact.primes import WORD_PRIME

@@ -22,7 +22,7 @@ from attngeom.equations.ideal.completeness import (
 from attngeom.equations.ideal.degrees import digest
 from attngeom.equations.ideal.formulas import generator_shapes
 from attngeom.equations.ideal.limits import OverBudget
-from attngeom.equations.ideal.plethysm import multiplicity, plethysm
+from attngeom.equations.ideal.tableaux import multiplicity, plethysm
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.partitions import strip
 from attngeom.exact.primes import WORD_PRIME

@@ -17,10 +17,8 @@ from attngeom.equations.ideal.formulas import (
     variety_degree,
 )
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
-from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.ideal.operators import borel_point, is_excluded, raising_matrix, root_matrix
-from attngeom.equations.ideal.plethysm import plethysm
-from attngeom.equations.ideal.tableaux import TableauBasis
+from attngeom.equations.ideal.monomials import borel_point, evaluate_monomials, is_excluded, raising_matrix, root_matrix
+from attngeom.equations.ideal.tableaux import TableauBasis, plethysm
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import SizeError
 from attngeom.exact import QQ, WORD_PRIME

@@ -19,8 +19,8 @@ from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, ge
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.plethysm import multiplicity
 from attngeom.equations.ideal.records import WeightResult
+from attngeom.equations.ideal.tableaux import multiplicity
 from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips, is_partition, strip

@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias
 from attngeom.equations.ideal import formulas
 from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.operators import is_excluded
-from attngeom.equations.ideal.plethysm import multiplicity
+from attngeom.equations.ideal.monomials import is_excluded
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
+from attngeom.equations.ideal.tableaux import multiplicity
 from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
 from attngeom.equations.variety import Variety
 from attngeom.errors import FormatError, InputError, SizeError

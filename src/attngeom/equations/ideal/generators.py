@@ -12,8 +12,14 @@ from flint import fmpq_mat
 
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import evaluate_monomials, monomial_table
-from attngeom.equations.ideal.operators import operator, raising_operators, shift, simple_steps
+from attngeom.equations.ideal.monomials import (
+    evaluate_monomials,
+    monomial_table,
+    operator,
+    raising_operators,
+    shift,
+    simple_steps,
+)
 from attngeom.equations.ideal.records import DegreeSummary
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.equations.variety import Variety

@@ -12,11 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import encode_monomials, repetition_factorials
-from attngeom.equations.ideal.operators import borel_point, is_excluded, raising_matrix
-from attngeom.equations.ideal.plethysm import multiplicity, plethysm
+from attngeom.equations.ideal.monomials import (
+    borel_point,
+    encode_monomials,
+    is_excluded,
+    raising_matrix,
+    repetition_factorials,
+)
 from attngeom.equations.ideal.records import WeightResult
-from attngeom.equations.ideal.tableaux import MinorTable, TableauBasis, needed_minors, pair_weights
+from attngeom.equations.ideal.tableaux import (
+    MinorTable,
+    TableauBasis,
+    multiplicity,
+    needed_minors,
+    pair_weights,
+    plethysm,
+)
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import Pivots, echelon_mod_p, rank_mod_p
