@@ -21,7 +21,7 @@ from attngeom.canonical.form import canonical_form
 from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
 from attngeom.comparison.float_corrections import least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
-from attngeom.comparison.float_matching import Aligned, align, relative_distance
+from attngeom.comparison.float_matching import FloatAlignment, align, relative_distance
 from attngeom.comparison.float_outputs import (
     OutputTest,
     check_tokens,
@@ -76,7 +76,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
         pair = rescale_pair(given[places[0]], given[places[1]])
         judgement = _Trial(pair, (given[places[0]], given[places[1]]), tolerance, draws, report).judge()
         symmetry, misfit = None, None
-        if isinstance(judgement.aligned, Aligned):
+        if isinstance(judgement.aligned, FloatAlignment):
             try:
                 symmetry = judgement.aligned.carrying(pair, places)
                 misfit = relative_distance(symmetry.apply(first), second)
@@ -131,7 +131,7 @@ class _Draws:
 class _Judgement:
     verdict: Ruling
     outputs: OutputTest
-    aligned: Aligned | Failure | None = None
+    aligned: FloatAlignment | Failure | None = None
     is_exact: bool = False
 
 
@@ -211,7 +211,7 @@ class _Trial:
         X = test.X[[test.place]]
         return judge_outputs(self.architecture, *others, X, self.tolerance).worst > NOISE_EXPLAINS
 
-    def _agreement(self, verdict: Ruling) -> tuple[Ruling, Aligned | Failure, bool]:
+    def _agreement(self, verdict: Ruling) -> tuple[Ruling, FloatAlignment | Failure, bool]:
         """What speaks for one function: a theorem, corrections, a symmetry, canonical forms; and whether it is enough.
 
         Outputs that differ by more than is allowed, but are explained by moderate noise everywhere, leave it to the
@@ -232,8 +232,8 @@ class _Trial:
             if verdict.same is None:
                 verdict = _by_forms(self.given, tolerance, self.draws.stated) or verdict
             is_near = verdict.same is True and outputs.excess <= allowed
-        is_explained = isinstance(aligned, Aligned) and aligned.match.is_explained
-        if isinstance(aligned, Aligned) and is_explained and (is_corrected or (is_noise and not is_near)):
+        is_explained = isinstance(aligned, FloatAlignment) and aligned.match.is_explained
+        if isinstance(aligned, FloatAlignment) and is_explained and (is_corrected or (is_noise and not is_near)):
             verdict, is_near = _carried(aligned), is_near or is_noise
         if is_near and allowed < np.inf and self.architecture.num_parameters <= FLOATS_AS_EXACT:
             # Errors within the tolerance may explain all outputs; networks that visibly differ are not the same.
@@ -314,7 +314,7 @@ def _by_theorem(architecture: Architecture, one: Layers, two: Layers, tolerance:
     return UNTOLD
 
 
-def _by_alignment(aligned: Aligned | Failure, tolerance: float, seed: int) -> Ruling:
+def _by_alignment(aligned: FloatAlignment | Failure, tolerance: float, seed: int) -> Ruling:
     """Same, if a symmetry carries every head to its place, in the gauge of least norm.
 
     Where errors of size τ swamp the outputs of any network of this depth, the weights as given are all there is to
@@ -334,7 +334,7 @@ def _by_alignment(aligned: Aligned | Failure, tolerance: float, seed: int) -> Ru
     return Ruling(None, f"aligned weights differ by {error(match.misfit)}: too close to tell")
 
 
-def _carried(aligned: Aligned) -> Ruling:
+def _carried(aligned: FloatAlignment) -> Ruling:
     return Ruling(True, f"a symmetry carries the first weights to the second up to {error(aligned.match.misfit)}")
 
 

@@ -134,20 +134,20 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
 
 
 @dataclass(frozen=True, eq=False)
-class Aligned:
+class FloatAlignment:
     """A symmetry that carries source to target, and how well; refinement may fail in one of the two directions."""
 
     match: FloatMatch
     source: GaugedWeights
     target: GaugedWeights
 
-    def inverted(self, tolerance: float) -> Aligned:
+    def inverted(self, tolerance: float) -> FloatAlignment:
         """The inverse, refined where it leads: errors may be of another size there. This one if floats are too few."""
         source, target = self.target.weights, self.source.weights
         errors = errors_of(target, tolerance)
         try:
             symmetry = refine(self.match.symmetry.inverse(), source, target, errors)
-            return Aligned(FloatMatch.of(symmetry, source, target, errors), self.target, self.source)
+            return FloatAlignment(FloatMatch.of(symmetry, source, target, errors), self.target, self.source)
         except (SingularError, RangeError):
             return self
 
@@ -160,19 +160,19 @@ class Aligned:
         return pair.gauges[places[1]].inverse().compose(symmetry).compose(pair.gauges[places[0]])
 
 
-def align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> Aligned | Failure:
+def align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> FloatAlignment | Failure:
     """The better of the symmetries found from the first weights to the second and, if asked for, back."""
     # On one orbit the longer weights are worse conditioned: what carries them to the shorter ones magnifies errors.
     lengths = [np.linalg.norm(weights.vector()) for weights in given]
     one, two = map(GaugedWeights, given[::-1] if both and lengths[0] > lengths[1] else given)
     match = match_points(one, two, tolerance)
     if not both or (isinstance(match, FloatMatch) and match.is_explained):
-        return match if isinstance(match, Failure) else Aligned(match, one, two)
+        return match if isinstance(match, Failure) else FloatAlignment(match, one, two)
     back = match_points(two, one, tolerance)
     if isinstance(match, Failure) and isinstance(back, Failure):
         return match
     pairs = ((match, (one, two)), (back, (two, one)))
-    sides_aligned = [Aligned(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
+    sides_aligned = [FloatAlignment(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
     best = min(sides_aligned, key=lambda aligned: aligned.match.misfit)
     return min(best, best.inverted(tolerance), key=lambda aligned: aligned.match.misfit)
 
