@@ -20,8 +20,8 @@ import transformers
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from attngeom.models import canonicalize, fingerprint, forward, open_model, teleport, write_model
+from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
-from attngeom.models.sampling import PARTS
 from tests.models.data.make_reference import ATTENTION, FAMILIES, STATES, inputs_of, perturb
 
 # transformers computes norms, softmax and rotary angles in float32 whatever the weights are.

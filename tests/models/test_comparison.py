@@ -10,8 +10,8 @@ from attngeom.errors import InputError
 from attngeom.models import align, compare, comparison, open_model, teleport
 from attngeom.models.affine import Affine, multiply
 from attngeom.models.degenerate import _twins
+from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
-from attngeom.models.sampling import PARTS
 from tests.effort import choose, spread
 from tests.models.cases import (
     FAMILIES,

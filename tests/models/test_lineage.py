@@ -17,9 +17,9 @@ from attngeom.models.ancestry.content import view_of
 from attngeom.models.ancestry.pictures import describe
 from attngeom.models.ancestry.reference import reference as reference_table
 from attngeom.models.ancestry.spectra import compare_spectra
+from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
 from attngeom.models.samples import GPT2, LLAMA, random_model
-from attngeom.models.sampling import PARTS
 from tests.effort import choose
 from tests.models.cases import FAMILIES, reference, state_of
 

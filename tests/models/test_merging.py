@@ -15,8 +15,8 @@ from attngeom.models import Model, compare, forward, merge, open_model, teleport
 from attngeom.models.adapter_merging import merge_adapters
 from attngeom.models.adapters import open_adapter
 from attngeom.models.merging import combine
+from attngeom.models.orbits import PARTS
 from attngeom.models.samples import GPT2, LLAMA, random_model
-from attngeom.models.sampling import PARTS
 from tests.models.cases import reference, state_of
 
 IDS = {"input_ids": np.arange(12)}

@@ -25,7 +25,7 @@ from attngeom.models import (
 )
 from attngeom.models.evaluation import apply_layer
 from attngeom.models.layer import AttentionWeights, distance, parts_of
-from attngeom.models.sampling import PARTS
+from attngeom.models.orbits import PARTS
 from tests.effort import choose, spread
 from tests.models.cases import DATA, FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
 

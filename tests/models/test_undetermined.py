@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attngeom.models import Model, align, compare, open_model, teleport
+from attngeom.models.orbits import PARTS
 from attngeom.models.samples import random_model
-from attngeom.models.sampling import PARTS
 from tests.models.cases import (
     changed,
     expected,

@@ -49,7 +49,7 @@ Workers = Annotated[int | None, typer.Option("--workers", help="Processes that w
 Scheduler = Annotated[str | None, typer.Option("--scheduler", help="Address of a Dask scheduler, in their place.")]
 
 PARTS = "qk,vo,heads,units,norms,biases"
-"""The names of :data:`attngeom.models.sampling.PARTS`; nothing of the models is loaded for a help."""
+"""The names of :data:`attngeom.models.orbits.PARTS`; nothing of the models is loaded for a help."""
 
 
 group = typer.Typer(help="The same questions for real transformers.", no_args_is_help=True)
@@ -182,7 +182,7 @@ def compare_command(
         options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
         comparison = compare(*sides, **options, **({} if files else {"crew": crew}))
     if out is not None:
-        from attngeom.models.symmetry_files import symmetry_bytes
+        from attngeom.models.comparison import symmetry_bytes
 
         write_atomic(out, symmetry_bytes(comparison))
     print_answer(json, comparison.to_json(), prose(comparison.text(every=every)))

@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from attngeom.models.families import FAMILIES, family_of, specify
     from attngeom.models.fingerprints import Fingerprint, fingerprint
     from attngeom.models.folding import express, fold
-    from attngeom.models.gauges import canonical
     from attngeom.models.gguf import compare_gguf, open_gguf
     from attngeom.models.layer import LayerWeights
     from attngeom.models.layer_comparison import LayerComparison
     from attngeom.models.merging import merge, write_merge
     from attngeom.models.model import Model, open_model
-    from attngeom.models.recovery import recover
+    from attngeom.models.orbits import Sampler, canonical, random_symmetry, recover
     from attngeom.models.rewriting import align, canonicalize, teleport
-    from attngeom.models.sampling import Sampler, random_symmetry
     from attngeom.models.specification import TransformerSpec
     from attngeom.models.symmetry import act, compose, inverse
     from attngeom.models.writing import write_model, write_teleport
@@ -38,15 +36,13 @@ _HOMES = {
     "families": ("FAMILIES", "family_of", "specify"),
     "fingerprints": ("Fingerprint", "fingerprint"),
     "folding": ("express", "fold"),
-    "gauges": ("canonical",),
     "gguf": ("compare_gguf", "open_gguf"),
     "layer": ("LayerWeights",),
     "layer_comparison": ("LayerComparison",),
     "merging": ("merge", "write_merge"),
     "model": ("Model", "open_model"),
-    "recovery": ("recover",),
+    "orbits": ("Sampler", "canonical", "random_symmetry", "recover"),
     "rewriting": ("align", "canonicalize", "teleport"),
-    "sampling": ("Sampler", "random_symmetry"),
     "specification": ("TransformerSpec",),
     "symmetry": ("act", "compose", "inverse"),
     "writing": ("write_model", "write_teleport"),

@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+from safetensors.numpy import save
+
 from attngeom.errors import InputError
+from attngeom.files import to_json
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.crews import Crew, each_layer, hired
@@ -332,3 +336,21 @@ def _reason(same: bool | None, layers: list[LayerComparison]) -> str:
     if same:
         return f"every head and unit agrees within rounding; worst {text}"
     return text
+
+
+def symmetry_bytes(comparison: ModelComparison) -> bytes:
+    """Tensors ``layers.{i}.{k}.{part}.{field}`` that move the folded second model onto the folded first one."""
+    if not comparison.symmetry:
+        raise InputError(f"no symmetry was recovered ({comparison.reason[:100]}); compare models of the same kind")
+    tensors: dict[str, np.ndarray] = {}
+    for layer, symmetry in enumerate(comparison.symmetry):
+        for number, part in enumerate(symmetry):
+            name = f"layers.{layer}.{number}.{part.name}"
+            for array, value in part.arrays().items():
+                if np.iscomplexobj(value):
+                    tensors[f"{name}.{array}.real"] = np.ascontiguousarray(value.real)
+                    tensors[f"{name}.{array}.imag"] = np.ascontiguousarray(value.imag)
+                else:
+                    tensors[f"{name}.{array}"] = np.ascontiguousarray(value)
+    summary = {"same_function": comparison.same_function, "level": comparison.level, "reason": comparison.reason}
+    return bytes(save(tensors, metadata={"attngeom": to_json(summary)}))

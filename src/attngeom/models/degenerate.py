@@ -19,7 +19,7 @@ from attngeom.models.affine import Affine
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.mismatches import PREFIXES
-from attngeom.models.recovery import Recovered
+from attngeom.models.orbits import Recovered
 
 Hidden = dict[str, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""

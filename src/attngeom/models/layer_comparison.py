@@ -23,12 +23,11 @@ from attngeom.limits.rounding import (
 )
 from attngeom.limits.work import STREAM_ROWS
 from attngeom.models.degenerate import hidden_parts
-from attngeom.models.even_rows import even_rows
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.localisation import Place, UnitMismatches, mismatch_json, worst_by_head, worst_units
 from attngeom.models.mismatches import HEADS, Mismatch, Mismatches, folding_noise, layer_mismatches, relative
 from attngeom.models.names import tensor_name
-from attngeom.models.recovery import recover
+from attngeom.models.orbits import even_rows, recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries

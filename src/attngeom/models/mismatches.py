@@ -25,10 +25,10 @@ from attngeom.limits.rounding import (
 )
 from attngeom.models.affine import Affine, row_blocks
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.orbits import Recovered
 from attngeom.models.readers import map_readers
-from attngeom.models.recovery import Recovered
 from attngeom.models.specification import Norm, TransformerBlock
-from attngeom.models.symmetry import GroupedQueryKey, GroupedValueOutput, Move, RowFactor, Units
+from attngeom.models.symmetry import Move, Units
 
 PREFIXES = {"attention": "", "cross": "cross."}
 """What the names of parts of an attention begin with."""
@@ -123,16 +123,17 @@ def _growth(place: str, target: AttentionWeights, symmetry: Recovered, noise: di
     """Expected mismatch of every head of query, key, value, output, in units of the roundoff."""
     prefix, groups = PREFIXES[place], target.groups
     linear = [part for part in symmetry.symmetry if isinstance(part, Move) and part.factor.place == place]
-    moves = {type(part.factor): part for part in linear}
+    moves = {part.factor.carried.name: part for part in linear}
 
-    def elements(sort: type[RowFactor], like: Affine) -> tuple[Array, Array]:
-        """The matrices by which a factor aligned the rows, and their inverses."""
-        if sort in moves:
-            return moves[sort].element, moves[sort].back
+    def elements(carried: str) -> tuple[Array, Array]:
+        """The matrices by which the factor that carries these rows aligned them, and their inverses."""
+        if carried in moves:
+            return moves[carried].element, moves[carried].back
+        like: Affine = getattr(target, carried)
         still = np.tile(np.eye(like.weight.shape[1]), (groups, 1, 1))
         return still, still
 
-    plain, matrices = elements(GroupedQueryKey, target.key), elements(GroupedValueOutput, target.value)
+    plain, matrices = elements("key"), elements("value")
     keys = max(1.0, noise.get(f"{prefix}key", 1.0))
     values = max(1.0, noise.get(f"{prefix}value", 1.0))
     grams = target.grams

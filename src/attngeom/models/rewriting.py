@@ -19,20 +19,16 @@ from attngeom.exact.arrays import Array
 from attngeom.groups.gauges import fix_pair
 from attngeom.limits.rounding import RANDOM_CONDITION
 from attngeom.models.affine import Affine
-from attngeom.models.even_rows import even_rows
-from attngeom.models.folding import express
-from attngeom.models.gauges import DEFAULT, Gauge, canonical
+from attngeom.models.folding import express, unfold_like
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
+from attngeom.models.orbits import DEFAULT, PARTS, Gauge, Sampler, canonical, even_rows, random_symmetry, recover
 from attngeom.models.readers import map_cross_memory
-from attngeom.models.recovery import recover
 from attngeom.models.residual import canonical_turns, random_turns, residual_turns
-from attngeom.models.sampling import PARTS, Sampler, random_symmetry
 from attngeom.models.settings import settings_differences
 from attngeom.models.specification import Norm
 from attngeom.models.symmetry import act, inverse
-from attngeom.models.unfolding import unfold_like
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 
 

@@ -30,10 +30,10 @@ from attngeom.models.crews import Crew, each_layer, hired
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
+from attngeom.models.orbits import PARTS
 from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
-from attngeom.models.sampling import PARTS
 
 Precision = Literal["keep", "float32", "auto"]
 COPIED = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".md", ".py.txt")

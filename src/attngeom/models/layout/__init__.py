@@ -7,8 +7,15 @@ back, so a family is a table of names and not code. Rows of projections are outp
 from __future__ import annotations
 
 from attngeom.models.layout.block import norm_specs, read_layer, write_layer
-from attngeom.models.layout.linear import read_norm, write_norm
-from attngeom.models.layout.tables import AttentionLayout, BlockLayout, Load, MLPLayout, split_attention
+from attngeom.models.layout.tables import (
+    AttentionLayout,
+    BlockLayout,
+    Load,
+    MLPLayout,
+    read_norm,
+    split_attention,
+    write_norm,
+)
 
 __all__ = [
     "AttentionLayout",

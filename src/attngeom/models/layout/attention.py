@@ -8,8 +8,7 @@ from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LatentWeights
-from attngeom.models.layout.linear import join_heads, read_linear, split_heads, store_linear
-from attngeom.models.layout.tables import AttentionLayout, Load
+from attngeom.models.layout.tables import AttentionLayout, Load, join_heads, read_linear, split_heads, store_linear
 from attngeom.models.specification import GroupedAttention, QKNorm
 
 Rows = Array | slice

@@ -6,9 +6,8 @@ from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.layout.attention import read_attention, write_attention
-from attngeom.models.layout.linear import read_norm, write_norm
 from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp
-from attngeom.models.layout.tables import BlockLayout, Load
+from attngeom.models.layout.tables import BlockLayout, Load, read_norm, write_norm
 from attngeom.models.specification import Experts, Norm, TransformerBlock
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import ExpertsWeights, MLPWeights
-from attngeom.models.layout.linear import read_linear, store_linear
-from attngeom.models.layout.tables import Load, MLPLayout
+from attngeom.models.layout.tables import Load, MLPLayout, read_linear, store_linear
 from attngeom.models.specification import MLP, Experts
 
 
