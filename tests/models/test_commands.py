@@ -117,10 +117,10 @@ def test_bad_input(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureF
 
 def test_names_that_helps_repeat_are_those_of_the_models() -> None:
     from attngeom.cli import model, options
-    from attngeom.models import sampling
+    from attngeom.models import orbits
     from attngeom.network.attention import KINDS
 
-    assert tuple(model.PARTS.split(",")) == sampling.PARTS
+    assert tuple(model.PARTS.split(",")) == orbits.PARTS
     assert tuple(KINDS) == options.KINDS
 
 
