@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from attngeom.errors import InputError
 from attngeom.limits.memory import ITEMS_AHEAD
+from attngeom.limits.seconds import CHILD_END_SECONDS
 from attngeom.limits.sizes import LOCAL_WORKERS
 
 Item = TypeVar("Item")
@@ -62,8 +63,11 @@ def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
         except BaseException:
             # What runs is not worth waiting for: the run is over.
             executor.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
+            children = multiprocessing.active_children()
+            for child in children:
                 child.terminate()
+            for child in children:
+                child.join(CHILD_END_SECONDS)
             raise
 
 

@@ -1,6 +1,8 @@
 """Times of waiting, and rates by which the time of a step is foretold. No answer depends on them."""
 
 # files and processes
+CHILD_END_SECONDS = 10.0
+"""A process that was told to end ends at once, unless the machine is very busy; it is waited for no longer."""
 ABANDONED_SECONDS = 86400.0
 """After a day without change, a temporary of another machine that nobody holds is abandoned."""
 

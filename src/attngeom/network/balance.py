@@ -8,7 +8,6 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.numbers import split_scale
-from attngeom.groups.balance import balanced_factors
 
 
 def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, Array]:
@@ -32,6 +31,9 @@ def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, A
         echelon = domain.rref(A)
         rank, T, S = echelon.rank, echelon.matrix, A[:, list(echelon.pivots)].T
     else:
+        # Gauges of floats are no part of what a verifier loads.
+        from attngeom.groups.balance import balanced_factors
+
         values = lapack.svdvals(split_scale(A)[0])
         factors = balanced_factors(A, attention)
         rank, T, S = int(np.sum(values > 1e-10 * values[0])), factors.T, factors.S

@@ -10,13 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
-from attngeom.groups.balance import Balanced, balance
+
+if TYPE_CHECKING:
+    from attngeom.groups.balance import Balanced
 
 Place = tuple[int, int | None, str]
 """Layer, head and letter of a tensor; no head for one that all heads share."""
@@ -206,6 +208,9 @@ class LinearFactor(GroupFactor):
 
         T Tᵀ = S Sᵀ is diagonal and decreasing; the products SᵀT, on which the function depends, stay as they are.
         """
+        # Gauges of floats are no part of what a verifier loads.
+        from attngeom.groups.balance import balance
+
         balanced = balance(*self.stacks(tensors))
         moved = {}
         for slots, stack in ((self.carried(tensors), balanced.T), (self.dual(tensors), balanced.S)):
