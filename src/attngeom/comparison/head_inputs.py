@@ -93,7 +93,7 @@ def _saturating_inputs(weights: Weights, tokens: int, rng: np.random.Generator) 
     Σ V, or as they are beside a skip connection.
     """
     architecture = weights.architecture
-    if architecture.rule.is_polynomial or architecture.rule.is_normalised:
+    if not architecture.rule.can_be_silent:
         return
     before = np.eye(architecture.widths[0])
     for matrices, maps in zip(weights.attention_matrices(), weights.value_matrices()):
@@ -113,7 +113,7 @@ def _saturating_inputs(weights: Weights, tokens: int, rng: np.random.Generator) 
 
 def _with_signs_changed(weights: Weights) -> Iterator[Weights]:
     """The network with the values of one head negated, and with the scores of one head negated, for every head."""
-    names = "V" if weights.architecture.rule.is_polynomial else "VQ"
+    names = "V" if weights.architecture.rule.has_scale else "VQ"
     for (layer, head, name), a in tensors_of(weights).items():
         if name in names and head is not None:
             heads = list(weights.layers[layer])

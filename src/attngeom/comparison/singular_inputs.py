@@ -44,13 +44,13 @@ def singular_inputs(first: Weights, second: Weights, sizes: Array, tokens: int, 
 def _small_directions(weights: Weights) -> Iterator[Array]:
     """For each gap between the singular values of what a layer reads a basis of the directions below it."""
     architecture = weights.architecture
-    is_polynomial, is_residual = architecture.rule.is_polynomial, architecture.residual
+    has_scale, is_residual = architecture.rule.has_scale, architecture.residual
     before: list[tuple[Array, ...]] = []
     narrowest = architecture.widths[0]
     for shape, maps, matrices in zip(architecture.layers, weights.value_matrices(), weights.attention_matrices()):
         narrowest = min(narrowest, shape.d_in)
         # Lightning heads count by the size of what they add, A and V together.
-        loudness = [lapack.norm(A) if is_polynomial else 1.0 for A in matrices]
+        loudness = [lapack.norm(A) if has_scale else 1.0 for A in matrices]
         values = np.concatenate([size * V for size, V in zip(loudness, maps)])
         scores = np.concatenate([part for A in matrices for part in (A, A.T)])
         ranks = (shape.heads * shape.value_rank, 2 * shape.heads * shape.attention)

@@ -50,9 +50,8 @@ def count_samples(architecture: Architecture, columns: int, tokens: int) -> int:
     outputs = counted = tokens * architecture.widths[-1]
     if not architecture.residual:
         ranks = [layer.heads * layer.attention for layer in effective_layers(architecture)]
-        rule = architecture.rule
-        visible = tokens * (min(tokens, *ranks) if rule.is_polynomial else tokens - int(rule.is_normalised))
-        counted = min(counted, max(architecture.mask.count(visible), 1))
+        free = architecture.rule.count_free(tokens, min(ranks))
+        counted = min(counted, max(architecture.mask.count(free), 1))
     least = ceil(columns / counted)
     return least + int(counted < outputs or least < KRYLOV_FULL_SAMPLES)
 

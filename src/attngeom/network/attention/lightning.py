@@ -45,6 +45,9 @@ class Lightning(Attention):
     def factors(self) -> str:
         return "QKVO"
 
+    def count_free(self, tokens: int, rank: int) -> int:
+        return tokens * min(tokens, rank)
+
     def view(self, tokens: int) -> View:
         return "scaled"
 

@@ -65,6 +65,15 @@ class Attention(Kind):
         """The tensors of a head each of which makes it zero if it is zero; without Q and K, A = 0 counts."""
         return "VO"
 
+    def count_free(self, tokens: int, rank: int) -> int:
+        """How many entries of the t×t weights of scores of a rank are independent, without a mask."""
+        return tokens * tokens
+
+    @property
+    def can_be_silent(self) -> bool:
+        """Whether very negative scores make a head zero, and large ones do not."""
+        return False
+
     @property
     def drops_tokens(self) -> bool:
         """Whether few tokens show what many do: further ones may be zero, or hidden by the mask."""

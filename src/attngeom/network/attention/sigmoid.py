@@ -34,6 +34,10 @@ class Sigmoid(Attention):
     has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem S"
 
+    @property
+    def can_be_silent(self) -> bool:
+        return True
+
     def view(self, tokens: int) -> View:
         """Up to sign, because σ(s) − 1/2 is odd."""
         return "signed"

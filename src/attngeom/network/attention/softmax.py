@@ -34,6 +34,10 @@ class Softmax(Attention):
     has_temperature: ClassVar[bool] = True
     head_theorem: ClassVar[str | None] = "Theorem D"
 
+    def count_free(self, tokens: int, rank: int) -> int:
+        """Columns sum to 1."""
+        return tokens * (tokens - 1)
+
     def view(self, tokens: int) -> View:
         """All from three tokens on; one token attends to itself whatever the scores are."""
         return "nothing" if tokens == 1 else "signed" if tokens == 2 else "plain"
