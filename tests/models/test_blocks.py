@@ -36,11 +36,11 @@ from attngeom.programs.arithmetic import CHAIN, RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
 from attngeom.programs.points import NamedPoint
-from attngeom.rank import analysis
-from attngeom.rank.analysis import derivations_at
+from attngeom.rank import upper as upper_bounds
 from attngeom.rank.lower import bound_rank
 from attngeom.rank.search import Field, Symmetries
 from attngeom.rank.suggestions import find_suggested
+from attngeom.rank.upper import derivations_at
 from tests.effort import choose, examples, repeat, thorough
 from tests.models.kinds import (
     BARE,
@@ -122,8 +122,8 @@ def test_a_missing_symmetry_leaves_the_bounds_apart(monkeypatch: pytest.MonkeyPa
         found = find_suggested(*arguments)  # type: ignore[arg-type]
         return replace(found, fields=found.fields[1:])
 
-    monkeypatch.setattr(analysis, "find_suggested", all_but_one)
-    monkeypatch.setattr(analysis, "find_symmetries", lambda *_, **__: Symmetries(fields=(), unknowns=0))
+    monkeypatch.setattr(upper_bounds, "find_suggested", all_but_one)
+    monkeypatch.setattr(upper_bounds, "find_symmetries", lambda *_, **__: Symmetries(fields=(), unknowns=0))
     proof = prove_block(block, 6)
     assert whole.standing == "proven" and proof.lower == whole.lower
     assert proof.standing == "undecided" and proof.upper > whole.upper

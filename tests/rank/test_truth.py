@@ -13,7 +13,7 @@ from attngeom.programs import Builder, NamedPoint, Program, trace
 from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run
-from attngeom.rank.analysis import analyze, derivations_at
+from attngeom.rank.analysis import analyze
 from attngeom.rank.certificate import certify_network
 from attngeom.rank.folds import find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
@@ -21,6 +21,7 @@ from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import bound_rank, find_point
 from attngeom.rank.search import find_symmetries, shorten
 from attngeom.rank.slices import fix_weights, gains_and_biases
+from attngeom.rank.upper import derivations_at
 from attngeom.verification import Certificate, verify
 from tests.programs.modules import MODULES, layer_norm, softmax
 

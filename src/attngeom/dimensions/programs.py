@@ -23,9 +23,9 @@ from attngeom.network.symmetry import infinitesimal_action
 from attngeom.network.symmetry.group import moving_factors
 from attngeom.network.weights import named_weights
 from attngeom.programs.program import Program
-from attngeom.rank.analysis import bound_above
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import RankBound, bound_rank, find_point
+from attngeom.rank.upper import bound_above
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -299,6 +299,8 @@ FEW_POINTS = 4
 """Points for groups of few unknowns: many weights matter more than many inputs."""
 FEW_UNKNOWNS = 64
 """Unknowns of a group that count as few."""
+ERROR_TRIALS = 6
+"""Points at which ranks are computed until their error probability is small enough to be stated."""
 SPARE_EQUATIONS = 16
 """Equations beyond the unknowns of a group."""
 ANNIHILATED_POINTS = 2

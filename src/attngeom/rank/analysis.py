@@ -3,54 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attngeom.errors import SingularError, SizeError
-from attngeom.exact.arrays import Array
 from attngeom.exact.elimination import Elimination
 from attngeom.limits.shown import LAW_EXAMPLES
-from attngeom.limits.trials import WITNESS_SAMPLES
 from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
-from attngeom.rank.folds import Fold, find_folds, fold
+from attngeom.rank.chance import LikelyRank, estimate_rank
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, split_fiber
-from attngeom.rank.search import Field, choose_independent, find_symmetries
-from attngeom.rank.slices import Slice, find_slice
-from attngeom.rank.suggestions import find_suggested
+from attngeom.rank.search import choose_independent
+from attngeom.rank.upper import Upper, bound_above
 from attngeom.results import Proof, Result, Standing
-from attngeom.verification import programs as reading
-from attngeom.verification.coefficients import bound_by_coefficients
-from attngeom.verification.derivations import Derivations
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
-
-
-@dataclass(frozen=True, kw_only=True)
-class Upper:
-    """An upper bound for the dimension: by symmetries that were proven, on a slice, in other coordinates, or not.
-
-    Or by coefficients. ``fields`` are symmetries of the network itself in every case.
-    """
-
-    value: int
-    method: str
-    fields: tuple[Field, ...] = ()
-    unproven: int = 0
-    slice: Slice | None = None
-    slice_fields: tuple[Field, ...] = ()
-    folds: tuple[Fold, ...] = ()
-    fold_fields: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,6 +48,8 @@ class Analysis(Result):
     identifiable: Mapping[str, int] | None
     whole_samples: int | None
     seconds: float
+    error_probability: float | None = None
+    """That the dimension is larger, where the bounds do not meet and a bound is known."""
 
     @property
     def parameters(self) -> int:
@@ -129,7 +106,7 @@ class Analysis(Result):
         return {
             "network": self.name,
             **self.select("parameters", "dimension", "fiber_dimension", "lower_bound", "upper_bound"),
-            **self.select("is_proven", "standing", "reason"),
+            **self.select("is_proven", "standing", "reason", "error_probability"),
             "fiber": [{"name": x.name, "count": x.count, "tensors": list(x.tensors)} for x in self.fiber],
             "unexplained": self.unexplained,
             "laws": {"count": len(self.laws), "examples": list(self.laws[:LAW_EXAMPLES])},
@@ -151,7 +128,8 @@ class Analysis(Result):
     def _dimension_in_words(self) -> str:
         if not self._rank_counts:
             return f"at most {self.upper_bound:,}"
-        return f"{self.dimension:,}" if self.lower_bound == self.upper_bound else f"at least {self.dimension:,}"
+        is_value = self.lower_bound == self.upper_bound or self.error_probability is not None
+        return f"{self.dimension:,}" if is_value else f"at least {self.dimension:,}"
 
     def rows(self) -> Mapping[str, Any]:
         tensors = len(self.program.parameters)
@@ -161,8 +139,10 @@ class Analysis(Result):
             "bounds": f"{self.lower_bound:,} ≤ D ≤ {self.upper_bound:,}" if self._rank_counts else "none from below",
             "standing": self.standing,
             "reason": self.reason,
-            "fiber": f"{self.fiber_dimension:,}",
         }
+        if self.error_probability is not None:
+            rows["error"] = f"probability of at most {self.error_probability:.1e} that random points hide a larger one"
+        rows["fiber"] = f"{self.fiber_dimension:,}"
         rows |= {f"  {k + 1}": str(part) for k, part in enumerate(self.fiber)}
         if self.unexplained:
             rows["  rest"] = f"{self.unexplained} not explained by a symmetry of the searched form"
@@ -204,10 +184,14 @@ def analyze(
     lower = bound_rank(program, seed, progress)
     rank_proof = prove_rank(lower.point)
     upper = bound_above(lower, seed, progress)
+    likely = None
+    if lower.value < upper.value and rank_proof.standing == "proven":
+        likely = estimate_rank(lower, upper.value, seed, progress)
+        lower = lower if likely is None else likely.bound
     fiber = _split(program, upper, lower.value, seed)
     symmetric = symmetric_fields(upper.fields)
     independent = choose_independent(program, symmetric, seed)
-    standing, reason = _conclude(lower, rank_proof, upper)
+    standing, reason = _conclude(lower, rank_proof, upper, likely)
     return Analysis(
         standing=standing,
         reason=reason,
@@ -222,111 +206,8 @@ def analyze(
         identifiable=_identifiable(lower, upper),
         whole_samples=count_samples(lower.point, lower.value) if lower.value <= COUNTED_SAMPLES else None,
         seconds=time.perf_counter() - started,
+        error_probability=None if likely is None or standing != "probabilistic" else likely.error,
     )
-
-
-def bound_above(
-    lower: RankBound,
-    seed: int = 0,
-    progress: Progress | None = None,
-    quick: bool = False,
-    wider: Program | None = None,
-) -> Upper:
-    """The least upper bound: all weights, coefficients of polynomials, symmetries, symmetries of a slice.
-
-    Work ends when the lower bound is met. ``quick``: the fields that the roles of axes suggest come first; where they
-    are enough for the bound, they need not be all. ``wider`` has the same weights and more inputs: then symmetries are
-    proven for its functions, and no other bound is tried.
-    """
-    program, point = lower.point.program, lower.point
-    best = Upper(value=program.num_parameters, method="all weights")
-    if lower.value == best.value:
-        return best
-    try:
-        proofs = derivations_at(point if wider is None else NamedPoint(wider, point.name, point.region))
-        searches = (find_suggested, partial(find_symmetries, progress=progress))
-        for search in searches if quick else searches[1:]:
-            symmetries = search(lower, seed)
-            fields, unproven = _prove(proofs, symmetries.fields, progress)
-            value = best.value - len(choose_independent(program, fields, seed))
-            upper = Upper(value=value, method="symmetries", fields=fields, unproven=unproven + symmetries.lost)
-            if value == lower.value:
-                return upper
-    except SizeError:
-        return best
-    candidates = [upper]
-    if wider is not None:
-        return upper
-    filling = bound_by_coefficients(proofs.terms) if candidates[0].value > lower.value else None
-    if filling is not None:
-        candidates.append(Upper(value=filling, method="coefficients", fields=fields, unproven=unproven))
-    if min(x.value for x in candidates) > lower.value:
-        candidates += _bound_on_slice(lower, fields, seed, progress)
-    if min(x.value for x in candidates) > lower.value:
-        candidates += _bound_in_folds(lower, fields, seed, progress)
-    return min(candidates, key=lambda x: x.value)
-
-
-def derivations_at(point: NamedPoint) -> Derivations:
-    """The calculus of changes of a program, with values at a few samples of a point to say where to expand."""
-    program = reading.CheckedProgram.from_json(point.program.to_json())
-    values: list[Array] = []
-    try:
-        traces, _ = point.evaluate(point.draw(WITNESS_SAMPLES))
-    except SingularError:
-        return Derivations(program, values, point.prime)
-    for trace_ in traces:
-        assert trace_ is not None
-        result = np.broadcast_to(trace_.result, (WITNESS_SAMPLES, *trace_.result.shape[1:]))
-        values.append(np.where(np.isnan(result), -1, np.mod(np.nan_to_num(result), point.prime)))
-    return Derivations(program, values, point.prime)
-
-
-def _prove(proofs: Derivations, fields: Sequence[Field], progress: Progress | None) -> tuple[tuple[Field, ...], int]:
-    proven = []
-    for number, field in enumerate(fields):
-        if proofs.vanishes(field):
-            proven.append(field)
-        if progress is not None:
-            progress("proofs of symmetries", number + 1, len(fields))
-    return _without_unused(proven), len(fields) - len(proven)
-
-
-def _without_unused(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """The fields without what they do to weights that the function does not see, and those that translate these.
-
-    If ∂f/∂w = 0 identically, then a field that moves w and others is a symmetry without moving w.
-    """
-    unused = {moved for field in fields if len(field) == 1 for moved, source in field if source is None}
-    alone = [field for field in fields if len(field) == 1 and set(field) <= {(w, None) for w in unused}]
-    rest = [{term: times for term, times in field.items() if term[0] not in unused} for field in fields]
-    return tuple(alone + [field for field in rest if field])
-
-
-def _bound_on_slice(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:
-    """The bound of the slice where gains are 1 and biases of norms 0, if there is one."""
-    program = lower.point.program
-    found = find_slice(program, fields, seed)
-    if found is None:
-        return []
-    inner = bound_rank(found.program, seed)
-    proofs = derivations_at(inner.point)
-    own, unproven = _prove(proofs, find_symmetries(inner, seed, progress).fields, progress)
-    orbit = len(choose_independent(found.program, own, seed))
-    value = program.num_parameters - found.count - orbit
-    return [Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=found, slice_fields=own)]
-
-
-def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:
-    """The bound in the coordinates where matrices take up the gains of the norms before them, if there are some."""
-    program = lower.point.program
-    folds = find_folds(program)
-    if not folds:
-        return []
-    inner = bound_rank(fold(program, folds), seed)
-    own, unproven = _prove(derivations_at(inner.point), find_symmetries(inner, seed, progress).fields, progress)
-    value = program.num_parameters - len(choose_independent(inner.point.program, own, seed))
-    return [Upper(value=value, method="folds", fields=fields, unproven=unproven, folds=tuple(folds), fold_fields=own)]
 
 
 def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[FiberPart]:
@@ -345,7 +226,9 @@ def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[Fi
     return parts + split_fiber(upper.slice.program, upper.slice_fields, seed)
 
 
-def _conclude(lower: RankBound, rank_proof: Proof, upper: Upper) -> tuple[Standing, str]:
+def _conclude(
+    lower: RankBound, rank_proof: Proof, upper: Upper, likely: LikelyRank | None = None
+) -> tuple[Standing, str]:
     """How strong the dimension is."""
     words = {
         "all weights": "no fiber",
@@ -363,6 +246,9 @@ def _conclude(lower: RankBound, rank_proof: Proof, upper: Upper) -> tuple[Standi
         raise ArithmeticError(f"rank {lower.value} exceeds the upper bound {upper.value} by {upper.method}")
     if lower.value == upper.value:
         return rank_proof.standing, ground
+    if likely is not None:
+        points = f"{lower.value} is the largest rank at {likely.points} random points"
+        return "probabilistic", f"between {lower.value} and {upper.value}: {points}; {ground}"
     rest = f"; {upper.unproven} more fields held at random points, unproven" if upper.unproven else ""
     return "undecided", f"between {lower.value} and {upper.value}: {ground}{rest}"
 

@@ -141,18 +141,25 @@ def count_samples(point: NamedPoint, rank: int) -> int | None:
     """
     if not point.program.inputs:
         return None
-    samples: list[Sample] = []
     blocks: list[Array] = []
-    total = 0
     least = max(1, -(-rank // point.program.outputs))
     most = min(rank, 4 * least + 8)
     for sample in point.draw(most):
         block = point.all_rows(sample)
         blocks.append(block[~np.isnan(block).any(axis=1)])
-        samples.append(sample)
-        if len(samples) < least:
-            continue
-        total = Elimination(np.concatenate(blocks), point.prime, keep_upper=False).run().rank
-        if total == rank:
-            return len(samples)
-    return None
+
+    def suffices(count: int) -> bool:
+        rows = np.concatenate(blocks[:count])
+        return len(rows) >= rank and Elimination(rows, point.prime, keep_upper=False).run().rank == rank
+
+    # The rank grows with the samples: the first numbers are the likely ones, then steps are doubled, then halved.
+    low, step = least - 1, 1
+    while not suffices(min(low + step, most)):
+        if low + step >= most:
+            return None
+        low, step = low + step, 2 * step
+    high = min(low + step, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

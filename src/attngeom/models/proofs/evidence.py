@@ -8,9 +8,9 @@ from typing import Any, Literal
 from attngeom.errors import InputError
 from attngeom.programs import Program
 from attngeom.programs.arithmetic import CHAIN
-from attngeom.rank.analysis import bound_above
 from attngeom.rank.hypotheses import exponents_are_independent, prove_rank
 from attngeom.rank.lower import bound_rank
+from attngeom.rank.upper import bound_above
 
 RELATED = "arguments of exponentials are related, or too few points were found to see that they are not"
 
