@@ -26,7 +26,7 @@ from attngeom.models.degenerate import hidden_parts
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.localisation import Place, UnitMismatches, mismatch_json, worst_by_head, worst_units
 from attngeom.models.mismatches import HEADS, Mismatch, Mismatches, folding_noise, layer_mismatches, relative
-from attngeom.models.names import tensor_name
+from attngeom.models.names import TensorNames
 from attngeom.models.orbits import even_rows, recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
@@ -105,9 +105,7 @@ def compare_layers(
     symmetry = (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):
         mismatches = layer_mismatches(block, folded[0], symmetry_found, unit, noise)
-    comparison = _judge(
-        layer, mismatches, lambda part: tensor_name(left.model, layer, part), tolerance, symmetry_found.condition
-    )
+    comparison = _judge(layer, mismatches, TensorNames(left.model, layer), tolerance, symmetry_found.condition)
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
         hidden, worst = hidden_parts(folded[0], symmetry_found), comparison.worst
