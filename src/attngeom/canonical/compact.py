@@ -10,7 +10,6 @@ import numpy as np
 from attngeom.canonical.form import CanonicalForm, CanonicalTerm
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.domains import Array
-from attngeom.exact.numbers import join_scale
 
 
 def _free_entries(form: CanonicalForm) -> Iterator[tuple[int, int, str, Array]]:
@@ -58,13 +57,12 @@ def without_exponents(form: CanonicalForm) -> CanonicalForm:
 
 
 def _multiplied_out(term: CanonicalTerm) -> CanonicalTerm:
-    e, f = term.key_exponent, term.output_exponent
-    if not (e or f):
+    K, O = term.keys, term.outputs
+    if not (K.exponent or O.exponent):
         return term
-    K, O = join_scale(term.K, e), join_scale(term.O, f)
-    if not (np.array_equal(join_scale(K, -e), term.K) and np.array_equal(join_scale(O, -f), term.O)):
+    if not (K.fits and O.fits):
         raise InputError("weights with coordinates beyond the range of floats given; rescale them")
-    return replace(term, K=K, O=O, key_exponent=0, output_exponent=0)
+    return replace(term, K=K.join(), O=O.join(), key_exponent=0, output_exponent=0)
 
 
 def coordinates(form: CanonicalForm) -> Array:

@@ -44,6 +44,14 @@ class CanonicalTerm:
     key_exponent: int = 0
     output_exponent: int = 0
 
+    @property
+    def keys(self) -> Scaled:
+        return Scaled(self.K, self.key_exponent)
+
+    @property
+    def outputs(self) -> Scaled:
+        return Scaled(self.O, self.output_exponent)
+
 
 @dataclass(frozen=True, eq=False)
 class CanonicalLayer:
@@ -111,7 +119,7 @@ def _maps(layer: CanonicalLayer, domain: Domain) -> list[Maps]:
     """The terms of a canonical layer as maps between the coordinates in use."""
     return [
         Maps(
-            Scaled(term.K, term.key_exponent),
+            term.keys,
             Scaled(term.Q),
             Scaled(domain.matmul(term.O, term.V), term.output_exponent).split(domain),
             term.heads,
@@ -212,7 +220,7 @@ def _without_scale(terms: list[CanonicalTerm]) -> tuple[list[CanonicalTerm], flo
     if not terms:
         return [], 0.0
     top = max(term.output_exponent for term in terms)
-    largest = max(float(np.abs(Scaled(term.O, term.output_exponent).join(top)).max()) for term in terms)
+    largest = max(float(np.abs(term.outputs.join(top)).max()) for term in terms)
     scaled = [replace(term, O=term.O / largest, output_exponent=term.output_exponent - top) for term in terms]
     return scaled, top * float(np.log(2)) + float(np.log(largest))
 
@@ -221,7 +229,7 @@ def _hidden_layer(
     terms: list[CanonicalTerm], size_in: int, d_out: int, reader: RowGauge | None, domain: Domain
 ) -> tuple[CanonicalLayer, Scaled, bool]:
     """The layer with what is read of its outputs in echelon gauge, and the basis of the outputs in this gauge."""
-    seen = [Scaled(term.O, term.output_exponent).split(domain) for term in terms]
+    seen = [term.outputs.split(domain) for term in terms]
     if reader is not None:
         seen = [multiply(domain, Scaled(reader.rows), O) for O in seen]
     # Terms that nothing reads are left out; in floats also those that vanish beside much larger ones.

@@ -36,6 +36,11 @@ class Scaled:
         """The matrix divided by 2^exponent; entries beyond the range of floats become infinite."""
         return self.array if self.exponent == exponent else join_scale(self.array, self.exponent - exponent)
 
+    @property
+    def fits(self) -> bool:
+        """Whether floats hold the matrix with all its digits."""
+        return np.array_equal(join_scale(self.join(), -self.exponent), self.array)
+
     def transposed(self) -> Scaled:
         return Scaled(self.array.T, self.exponent, self.noise)
 

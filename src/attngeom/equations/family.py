@@ -70,11 +70,13 @@ class Family(ABC):
     title: ClassVar[str]
     source: ClassVar[str]
     is_independent: ClassVar[bool] = True
+    of_sums: ClassVar[bool] = False
+    """Whether it is about sums of several heads; else about one head."""
 
     @classmethod
     def applies(cls, variety: Variety) -> bool:
-        """Whether the family is about this variety: by default a plain layer of at least two tokens."""
-        return variety.is_plain and variety.has_cross
+        """Whether the family is about this variety: by default a layer of at least two tokens without mask or skip."""
+        return variety.has_cross and (variety.is_sum if cls.of_sums else variety.is_plain)
 
     @classmethod
     def select(cls, variety: Variety, choice: Choice) -> Iterator[Family]:

@@ -130,6 +130,11 @@ class Variety:
         return self.heads == 1 and self.value_rank == min(self.d, self.d_out) and not special
 
     @property
+    def is_sum(self) -> bool:
+        """Several heads without mask or skip."""
+        return self.heads > 1 and not self.is_special
+
+    @property
     def model(self) -> str:
         """The name of the coordinates in files: cross-column ones, or all coefficients of a layer."""
         if self.hidden:

@@ -15,7 +15,6 @@ import numpy as np
 
 from attngeom.equations.family import Family, combination_array
 from attngeom.equations.points import Points
-from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import combination_at, pairs
@@ -26,11 +25,8 @@ from attngeom.limits.work import EXPANDED_MINOR, EXPANDED_SLICES
 class HeadFamily(Family):
     """Members for every choice of rows I and targets J of the table, as many as H heads fill: n and k of them."""
 
+    of_sums = True
     most_written: ClassVar[int]
-
-    @classmethod
-    def applies(cls, variety: Variety) -> bool:
-        return variety.heads > 1 and variety.has_cross and not variety.is_special
 
     @property
     def filled(self) -> tuple[int, int]:
@@ -87,6 +83,7 @@ class CommutantRank(HeadFamily):
     Its matrix has a row for each entry of X and Y but the last one of Y, since (1, 1) is always a solution, and a
     column for each entry (s, i, j) of the T_s. Its rank is at most n² + k² − H.
 
+    >>> from attngeom.equations.variety import Variety
     >>> CommutantRank(Variety(2, 1, d_out=2, heads=2, value_width=1)).degree
     7
     """
@@ -127,6 +124,7 @@ class CommutingSlices(HeadFamily):
     T_s T_0⁻¹ are block diagonal with H blocks of size r in one basis, and r×r matrices satisfy the standard identity of
     degree 2r (Amitsur and Levitzki); for r = 1 they commute.
 
+    >>> from attngeom.equations.variety import Variety
     >>> CommutingSlices(Variety(2, 1, d_out=2, heads=2, value_width=1)).degree
     3
     """

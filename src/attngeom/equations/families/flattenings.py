@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
-from attngeom.equations.variety import Variety
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
 
@@ -21,13 +20,10 @@ class Flattening(MinorFamily):
     """
 
     is_independent: ClassVar[bool] = True
+    of_sums = True
     joins_rows = True
     axis: ClassVar[int]
     words: ClassVar[tuple[str, str]]
-
-    @classmethod
-    def applies(cls, variety: Variety) -> bool:
-        return variety.heads > 1 and variety.has_cross and not variety.is_special
 
     @property
     def matrix(self) -> CoordinateMatrix:
@@ -48,6 +44,7 @@ class Flattening(MinorFamily):
 class RowFlattening(Flattening):
     """Rows of the output against everything else: rank at most H min(v, d, d').
 
+    >>> from attngeom.equations.variety import Variety
     >>> RowFlattening(Variety(2, 1, d_out=3, heads=2, value_width=1)).count
     20
     """
@@ -66,6 +63,7 @@ class RowFlattening(Flattening):
 class ContextFlattening(Flattening):
     """Pairs of context rows against everything else: rank at most H v a, for products of value and key forms.
 
+    >>> from attngeom.equations.variety import Variety
     >>> ContextFlattening(Variety(2, 1, d_out=2, heads=2, value_width=1)).count
     4
     """
@@ -84,6 +82,7 @@ class ContextFlattening(Flattening):
 class TargetFlattening(Flattening):
     """Targets against everything else: rank at most H a.
 
+    >>> from attngeom.equations.variety import Variety
     >>> TargetFlattening(Variety(3, 1, d_out=1, heads=2, value_width=1)).count
     20
     """
