@@ -181,6 +181,12 @@ def test_gauges_are_constant_on_the_orbit(group: Group, gauge) -> None:
         np.testing.assert_allclose(group.moment(*form), 0, atol=1e-12)
 
 
+def test_one_file_of_models_says_which_tokens_are_seen() -> None:
+    root = Path(attngeom.__file__).parent / "models"
+    naming = [path.name for path in root.rglob("*.py") if re.search(r"\bcausal\b", path.read_text(encoding="utf-8"))]
+    assert naming == ["sublayers.py"]
+
+
 @pytest.mark.parametrize("option", ["qk_norm", "sinks", "softcap"])
 def test_few_files_name_an_option(option: str) -> None:
     """The specification says what an option means; its operation, its storage and its words are the others."""
