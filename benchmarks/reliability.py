@@ -5,6 +5,7 @@
     python benchmarks/reliability.py --mutations 12     mutated models too, where torch and transformers are installed
     python benchmarks/reliability.py --heads 1000       pairs with a small head beside a large one, and the like, alone
     python benchmarks/reliability.py --chains 10000     pairs made by chains of exact steps, judged by balls, alone
+    python benchmarks/reliability.py --disguises 200    disguises of a model of every family, for lineage, alone
     python benchmarks/reliability.py --points 1000      ranks at rational points where they drop, alone
 
 The truth of every case is known from how it was made, or from an oracle that shares no code with the answer.
@@ -136,6 +137,29 @@ def attack_certificates(count: int, seed: int) -> int:
     return row("forged certificates", counts["tried"], len(accepted), 0, 0, time.perf_counter() - started)
 
 
+def disguise_models(count: int, seed: int) -> int:
+    """Similarities of `lineage` under random disguises of child or parent, by family: a change by 1e-8 is wrong."""
+    from tests.models.cases import FAMILIES, reference
+    from tests.models.test_lineage import disguised, noisy, numbers
+
+    failures, largest = 0, 0.0
+    for family in FAMILIES:
+        started = time.process_time()
+        parent = reference(family)
+        child = noisy(parent, 0.1, seed)
+        plain, worst, wrong = numbers(child, parent), 0.0, 0
+        for trial in range(count):
+            rng = 1000 * seed + trial
+            pair = (disguised(child, rng), parent) if trial % 2 else (child, disguised(parent, rng))
+            change = float(np.abs(numbers(*pair) - plain).max())
+            worst, wrong = max(worst, change), wrong + (not change < 1e-8)
+        seconds = time.process_time() - started
+        failures += row(f"disguises: {family}, {worst:.0e}", count, wrong, 0, 0, seconds)
+        largest = max(largest, worst)
+    print(f"largest change of a similarity: {largest:.1e}")
+    return failures
+
+
 def mutate_models(count: int, seed: int) -> int:
     """Mutations and conversions of checkpoints of all families; truth by the outputs of transformers."""
     try:
@@ -162,6 +186,7 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=0, help="mutated tensors of each model (torch, transformers)")
     parser.add_argument("--heads", type=int, default=0, help="float pairs of several heads, and nothing else")
     parser.add_argument("--chains", type=int, default=0, help="float pairs made by exact steps, and nothing else")
+    parser.add_argument("--disguises", type=int, default=0, help="disguises of each family, and nothing else")
     parser.add_argument("--points", type=int, default=0, help="ranks at special rational points, and nothing else")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -174,9 +199,10 @@ def main() -> int:
         rngs = (np.random.default_rng([options.seed, index]) for index in range(options.heads))
         made = (HEADS[index % len(HEADS)](rng) for index, rng in enumerate(rngs))
         return 1 if compare_pairs(made, "several heads") else 0
-    if options.chains or options.points:
+    if options.chains or options.points or options.disguises:
         failures = compare_chains(options.chains, options.seed) if options.chains else 0
         failures += rank_points(options.points, options.seed) if options.points else 0
+        failures += disguise_models(options.disguises, options.seed) if options.disguises else 0
         require(failures == 0, "nothing was wrong, and nothing crashed")
         return 0
     failures = compare_pairs(exact_pairs(pairs, options.seed), "exact pairs")
