@@ -367,3 +367,12 @@ def test_products_are_widened_block_by_block(order: str, shape: tuple[int, int])
     matrix, x = np.asarray(rng.normal(size=shape), np.float32, order=order), rng.normal(size=(shape[1], 2))
     product = multiply(matrix, x)
     assert product.dtype == np.float64 and np.allclose(product, matrix.astype(np.float64) @ x, rtol=1e-12, atol=1e-12)
+
+
+def test_a_summary_by_layer() -> None:
+    """Which layers agree, in runs, and how far the others are off; nothing where all agree."""
+    model = in_type(reference("llama"), np.float32)
+    edited = changed(model, "model.layers.1.mlp.up_proj.weight", lambda w: 1.5 * w)
+    lines = compare(model, edited).text().splitlines()
+    assert lines[1].startswith("  layers: 1 differs (mismatch 5.0e-01); 0, ") and lines[1].endswith("outside agree")
+    assert "layers:" not in compare(model, model).text()

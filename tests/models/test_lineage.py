@@ -14,7 +14,7 @@ from attngeom.cli.app import run as run_command
 from attngeom.errors import InputError
 from attngeom.models import Model, lineage, open_model, teleport
 from attngeom.models.ancestry.content import view_of
-from attngeom.models.ancestry.pictures import describe
+from attngeom.models.ancestry.pictures import describe, draw_map
 from attngeom.models.ancestry.reference import reference as reference_table
 from attngeom.models.ancestry.spectra import compare_spectra
 from attngeom.models.orbits import PARTS
@@ -294,3 +294,11 @@ def test_last_bits_decide_no_order():
     assert [line.split()[1] for line in lines if "is most like" in line] == ["0", "1"]
     worse = replace(parent, path="first", similarity=1 - 2**-52)
     assert replace(answer, parents=(worse, replace(parent, path="second", similarity=1.0))).best.path == "first"
+
+
+def test_strangers_have_no_map_and_maps_fit_sixty_columns():
+    one, other = random_model(SMALL, 1), random_model(SMALL, 2)
+    text = lineage(one, [other]).text()
+    assert "no map: no two layers are alike" in text and "│" not in text
+    assert "█" in lineage(one, [one]).text()
+    assert max(map(len, draw_map(np.eye(130)))) <= 60

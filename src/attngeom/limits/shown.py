@@ -15,8 +15,8 @@ CARD_TERMS = 6
 # models
 LISTED_NAMES = 5
 """Names of a list that are printed unless all are asked for."""
-MAP_COLUMNS = 64
-"""Of a map of layers; a larger one is drawn by the largest entry of each cell."""
+MAP_COLUMNS = 56
+"""Of a map of layers, which fits 60 columns; a larger one is drawn by the largest entry of each cell."""
 MAP_ROWS = 32
 """Of a map of layers; a larger one is drawn by the largest entry of each cell."""
 LOCATED_UNITS = 64

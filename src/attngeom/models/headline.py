@@ -110,6 +110,10 @@ def sentence(blame: Blame, worst: tuple[str, Mismatch] | None) -> str:
     return f"{text} {verb}{rest}" + ("" if worst is None else f"; {measured(*worst)}")
 
 
+VERDICTS = {False: ("differs", "differ"), None: ("undecided", "undecided"), True: ("agrees", "agree")}
+"""What is said of one layer and of several."""
+
+
 def measured(name: str, mismatch: Mismatch) -> str:
     """A mismatch and the bound that decides.
 
@@ -123,7 +127,7 @@ def measured(name: str, mismatch: Mismatch) -> str:
 def lines_of(
     layers: Sequence[LayerComparison], settings: Mapping[str, Sequence[Any]], blame: Blame, every: bool
 ) -> list[str]:
-    """Lines of what differs, the worst first: settings, then tensors; five of each unless all are asked for."""
+    """Settings that differ, a summary by layer, then tensors, the worst first; five of each, or every one."""
     lines = [f"  config {key}: {_short(a)} and {_short(b)}" for key, (a, b) in settings.items()]
     lines = _cut(lines, "settings", every)
     rows = [(layer.layer, *row) for layer in layers for row in (*layer.wrong, *layer.suspects)]
@@ -134,7 +138,42 @@ def lines_of(
         mark = " (equal entries)" if blame.is_equal(name) else ""
         sizes = f"{digits.error(mismatch.value)}, {digits.error(mismatch.allowed)}"
         written.append(f"  layer {layer}: {place} mismatch {sizes} allowed{mark}")
-    return lines + _cut(written, "tensors", every)
+    return lines + by_layer(layers) + _cut(written, "tensors", every)
+
+
+def by_layer(layers: Sequence[LayerComparison]) -> list[str]:
+    """One line of which layers agree and which differ, by how much; none where there is only one verdict to tell.
+
+    >>> differing = Mismatch(part="up", index=0, value=0.5, expected=1e-3, factor=3.0)
+    >>> same = [LayerComparison(layer=i, same=True, worst=None, tensor=None) for i in (0, 1, 3)]
+    >>> by_layer([*same[:2], LayerComparison(layer=2, same=False, worst=differing, tensor="u"), same[2]])
+    ['  layers: 2 differs (mismatch 5.0e-01); 0 to 1, 3 agree']
+    """
+    groups = {words: [layer for layer in layers if layer.same is same] for same, words in VERDICTS.items()}
+    texts = []
+    for words, own in groups.items():
+        if not own or len(layers) < 2 or all(layer.same for layer in layers):
+            continue
+        numbers = [layer.layer for layer in own if isinstance(layer.layer, int)]
+        runs = _runs(numbers) + [str(layer.layer) for layer in own if not isinstance(layer.layer, int)]
+        more = len(runs) - LISTED_NAMES
+        named = ", ".join(runs[:LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
+        sizes = sorted(layer.worst.value for layer in own if layer.worst is not None)
+        ends = [digits.error(size) for size in dict.fromkeys((sizes[0], sizes[-1]))] if sizes else []
+        mismatches = f" (mismatch{'es' * (len(ends) > 1)} {' to '.join(ends)})" if ends and not own[0].same else ""
+        texts.append(f"{named} {words[len(own) > 1]}{mismatches}")
+    return [f"  layers: {'; '.join(texts)}"] if texts else []
+
+
+def _runs(numbers: Sequence[int]) -> list[str]:
+    """Numbers that follow each other as first and last.
+
+    >>> _runs([0, 1, 2, 5])
+    ['0 to 2', '5']
+    """
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    return [str(first) if first == last else f"{first} to {last}" for first, last in zip(starts, ends)]
 
 
 def _cut(lines: list[str], what: str, every: bool) -> list[str]:

@@ -58,7 +58,11 @@ def _parent_lines(parent: Parentage, every: bool) -> list[str]:
     elif parent.untested:
         lines.append(f"  no test: {parent.untested}")
     if parent.table is not None:
-        lines += ["  layers of the child (down) × layers of the parent:", *draw_map(parent.table)]
+        rows = draw_map(parent.table)
+        if any(set(row) & set(SHADES[1:]) for row in rows):
+            lines += ["  layers of the child (down) × layers of the parent:", *rows]
+        else:
+            lines.append(f"  no map: no two layers are alike, at most {parent.table.max():.3f}")
     return lines
 
 
