@@ -29,6 +29,10 @@ BODIES = {
     "input ignored": ("return w['a'] * 2.0", "ignores its input"),
     "weights ignored": ("return x * 2.0", "weight"),
     "no result": ("return None", "returns|return"),
+    "no end": ("return network(w, x)", "RecursionError"),
+    "an exit": ("raise SystemExit(0)", "SystemExit"),
+    "an error of its own": ("raise NotImplementedError('later')", "later"),
+    "a missing name": ("return w['b'] @ x", "KeyError|b"),
     "wrong shapes": ("return w['a'] @ np.ones(3)", "."),
 }
 
@@ -49,6 +53,11 @@ def test_networks_without_an_answer_are_one_line(door, what, tmp_path, capsys):
 
         found, content = load_network(f"{path}:{'Network' if door == 'torch' else 'network'}")
         attngeom.analyze(found, (2,), weights=content.get("weights"))
+
+
+def test_a_network_that_is_zero_has_dimension_zero():
+    answer = attngeom.analyze(lambda w, x: 0 * (w["a"] @ x), 3, weights={"a": (3, 3)})
+    assert (answer.dimension, answer.standing, answer.whole_samples) == (0, "proven", None)
 
 
 def _huge(door):

@@ -139,7 +139,7 @@ def count_samples(point: NamedPoint, rank: int) -> int | None:
     >>> count_samples(find_point(program, 0), 8)
     3
     """
-    if not point.program.inputs:
+    if not point.program.inputs or not rank:
         return None
     blocks: list[Array] = []
     least = max(1, -(-rank // point.program.outputs))

@@ -87,7 +87,7 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
             raise InputError(f"JAX cannot trace the function ({words}); branches on data are not traced") from None
         except InputError:
             raise
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        except (Exception, SystemExit) as error:  # whatever the function raises
             words = (str(error).strip().splitlines() or [""])[0][:110]
             raise InputError(f"the network raised {type(error).__name__}: {words}; give inputs that it takes") from None
         order = sorted(leaves)

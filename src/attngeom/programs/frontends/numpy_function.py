@@ -110,7 +110,9 @@ def _call(network: Callable[..., Any], weights: Any, arguments: list[Any], outpu
         return result if output is None else output(result)
     except (InputError, SizeError) as error:
         raise type(error)(f"{error}{_where(error)}") from None
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+    except (Exception, SystemExit) as error:
+        if isinstance(error, AssertionError) and not _is_own(traceback.extract_tb(error.__traceback__)[-1]):
+            raise
         ours = error.__cause__ or error.__context__
         what = (
             str(ours) if isinstance(ours, InputError) else f"the network raised {type(error).__name__}: {error}"[:130]
@@ -121,9 +123,14 @@ def _call(network: Callable[..., Any], weights: Any, arguments: list[Any], outpu
 def _where(error: BaseException) -> str:
     """The line of the user's file from which an error came."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if HERE not in Path(f.filename).parents and "numpy" not in Path(f.filename).parts]
-    own = [f for f in own if "attngeom" not in Path(f.filename).parts]
+    own = [frame for frame in frames if _is_own(frame)]
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
+
+
+def _is_own(frame: traceback.FrameSummary) -> bool:
+    """Whether a frame is of the user's code: neither of this package nor of NumPy."""
+    path = Path(frame.filename)
+    return HERE not in path.parents and not {"numpy", "attngeom"} & set(path.parts)
 
 
 class Traced(NDArrayOperatorsMixin):

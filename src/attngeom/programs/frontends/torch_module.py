@@ -70,7 +70,7 @@ def _record(module: Any, names: Mapping[str, str], examples: list[Any], free: Ma
         return record(module, names, examples, free)
     except InputError:
         raise
-    except Exception as error:  # whatever the module raises
+    except (Exception, SystemExit) as error:  # whatever the module raises
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"PyTorch cannot export the module ({words[:70]}), and running it raised {type(error).__name__} "
@@ -168,7 +168,7 @@ def _export(module: Any, examples: tuple[Any, ...]) -> Any:
         try:
             exported = torch.export.export(module, examples, strict=False)
             return exported.run_decompositions(decompositions())
-        except Exception as error:  # whatever export meets in the module
+        except (Exception, SystemExit) as error:  # whatever export meets in the module
             words = str(error).strip().splitlines() or [type(error).__name__]
             raise NotExported(words[0]) from None
         finally:
