@@ -59,6 +59,18 @@ class Tied(nn.Module):
         return torch.tanh(self.code(x)) @ self.code.weight
 
 
+class Shared(nn.Module):
+    """One weight in two layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(3, 3), nn.Linear(3, 3, bias=False)
+        self.two.weight = self.one.weight
+
+    def forward(self, x):
+        return self.two(torch.tanh(self.one(x)))
+
+
 class Table(nn.Module):
     def __init__(self):
         super().__init__()
@@ -84,6 +96,7 @@ MODULES = {
     "convolutions": (lambda: chain(nn.Conv1d(2, 3, 2), nn.Tanh(), nn.Conv1d(3, 2, 2)), [(1, 2, 4)], 29, 29),
     "GRU": (Recurrent, [(1, 3, 2)], 42, 38),
     "tied and unused weights": (Tied, [(1, 4)], 16, 8),
+    "one weight in two layers": (Shared, [(1, 3)], 12, 12),
     "embedding": (Table, [torch.arange(5)], 21, 10),
 }
 

@@ -51,7 +51,9 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
     result = as_node(builder, results[0] if len(results) == 1 else results)
 
     def reference(tensors: dict[str, Array]) -> Array:
-        own = {name: torch.tensor(tensors[known]) for name, known in names.items()}
+        # Tied weights are one tensor under several names.
+        arrays = {known: torch.tensor(tensors[known]) for known in names.values()}
+        own = {name: arrays[known] for name, known in names.items()}
         given = [torch.tensor(tensors[free[k]]) if k in free else x for k, x in enumerate(examples)]
         with torch.no_grad():
             found = torch.func.functional_call(module, own, tuple(given))
