@@ -20,7 +20,8 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import TRACED_WEIGHTS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
-from attngeom.programs.frontends.numpy_tables import FUNCTIONS, INDEX_FUNCTIONS, UFUNCS, maximum_over
+from attngeom.programs.frontends.numpy_functions import FUNCTIONS, INDEX_FUNCTIONS, maximum_over
+from attngeom.programs.frontends.numpy_ufuncs import UFUNCS
 from attngeom.programs.program import Program
 
 HERE = Path(__file__).parent

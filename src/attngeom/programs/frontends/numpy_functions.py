@@ -1,19 +1,18 @@
-"""What ufuncs and array functions of NumPy become in a program: two tables of rules, and a list of index work."""
+"""What array functions of NumPy become in a program: a table of rules, and a list of index work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.limits.work import SOLVED_SIZE
+from attngeom.programs.frontends.numpy_ufuncs import Traced, new
 
-Traced: TypeAlias = Any
-"""An array of :mod:`attngeom.programs.frontends.numpy_function`, which NumPy takes for one of its own."""
 Wrap = Callable[[Any], Traced]
 
 _INDEX_WORK = """
@@ -25,225 +24,6 @@ copy append
 """
 INDEX_FUNCTIONS = frozenset(_INDEX_WORK.split())
 """Functions of NumPy that move entries, put zeros or leave entries out: they are run on numbers."""
-
-
-def new(x: Traced, node: int, lost: Any = None, shift: Any = None) -> Traced:
-    return type(x)(x.builder, node, lost, shift)
-
-
-def exact_fraction(x: Traced) -> Fraction | None:
-    """The number that a constant array holds everywhere; None for data and for arrays of different numbers."""
-    values = x.builder.exact(x.node)
-    if values is None or len(set(values.ravel().tolist())) != 1:
-        return None
-    return Fraction(values.ravel()[0])
-
-
-def unary(name: str) -> Callable[[list[Traced]], Traced]:
-    """A function of each entry that the builder has under this name."""
-
-    def rule(operands: list[Traced]) -> Traced:
-        x = operands[0].plain()
-        return new(x, getattr(x.builder, name)(x.node))
-
-    return rule
-
-
-def formal(name: str) -> Callable[[list[Traced]], Traced]:
-    def rule(operands: list[Traced]) -> Traced:
-        x = operands[0].plain()
-        return new(x, x.builder.formal(name, x.node))
-
-    return rule
-
-
-def add_rule(n: int) -> Callable[[list[Traced]], Traced]:
-    """a + n b; entries that are −∞ stay so, and a maximum that is subtracted from its scores is remembered only."""
-
-    def rule(operands: list[Traced]) -> Traced:
-        a, b = operands
-        builder = a.builder
-        if n < 0 and b.shift is not None and b.shift[2] == "maximum" and b.shift[0] == a.node:
-            return new(a, a.node, a.lost, (b.shift[0], b.shift[1], "subtracted"))
-        if b.lost is not None and n < 0:
-            raise InputError("−∞ subtracted while tracing; masks are added, or set with np.where(mask, x, -np.inf)")
-        a = a.plain() if a.shift is not None else a
-        b = b.plain() if b.shift is not None else b
-        node = builder.add(a.node, b.node, 1, n)
-        lost = None
-        for x in (a, b):
-            if x.lost is not None:
-                flags = np.broadcast_to(x.lost, builder.shape(node))
-                lost = flags if lost is None else lost | flags
-        return new(a, node, lost)
-
-    return rule
-
-
-def multiply_rule(operands: list[Traced]) -> Traced:
-    a, b = operands
-    if a.lost is not None or b.lost is not None:
-        masked, factor = (a, b) if a.lost is not None else (b, a)
-        scale = exact_fraction(factor)
-        if scale is not None and scale > 0 and factor.size == 1:
-            return new(a, a.builder.multiply(a.node, b.node), masked.lost, masked.shift)
-    if a.shift is not None and a.shift[2] == "divided" and b.shift is None:
-        return new(a, a.builder.multiply(a.node, b.node), None, a.shift)
-    if b.shift is not None and b.shift[2] == "divided" and a.shift is None:
-        return new(a, a.builder.multiply(a.node, b.node), None, b.shift)
-    a, b = a.plain(), b.plain()
-    return new(a, a.builder.multiply(a.node, b.node))
-
-
-def divide_rule(operands: list[Traced]) -> Traced:
-    a, b = operands
-    if a.shift is not None and a.shift == b.shift and a.shift[2] == "divided":
-        return new(a, a.builder.divide(a.node, b.node))
-    if b.lost is None and b.shift is None and exact_fraction(b):
-        return multiply_rule([a, new(b, b.builder.inverse(b.node))])
-    a, b = a.plain(), b.plain()
-    return new(a, a.builder.divide(a.node, b.node))
-
-
-def exp_rule(operands: list[Traced]) -> Traced:
-    """exp; of −∞ it is 0, and of scores minus their maximum it is exp(scores), divided by what will cancel."""
-    x = operands[0]
-    node = x.builder.exp(x.node)
-    if x.lost is not None:
-        numbers = np.where(x.lost, 0, x.builder.numbers([node])[0])
-        node = x.builder.move([node], numbers)
-    if x.shift is None:
-        return new(x, node)
-    if x.shift[2] != "subtracted":
-        return exp_rule([x.plain()])
-    return new(x, node, None, (x.shift[0], x.shift[1], "divided"))
-
-
-def power_rule(operands: list[Traced]) -> Traced:
-    x, exponent = operands[0].plain(), exact_fraction(operands[1])
-    if exponent is None:
-        raise InputError("np.power with an exponent that is data met; write np.exp(a * np.log(x))")
-    return new(x, x.builder.power(x.node, exponent))
-
-
-def compare_rule(a_sign: int) -> Callable[[list[Traced]], Traced]:
-    """a > b (sign 1) or a < b as a pattern of 0 and 1; ≥ is the same up to a set without inner points."""
-
-    def rule(operands: list[Traced]) -> Traced:
-        a, b = (x.plain() for x in operands)
-        return new(a, a.builder.positive(a.builder.add(a.node, b.node, a_sign, -a_sign)))
-
-    return rule
-
-
-def extreme_rule(sign: int) -> Callable[[list[Traced]], Traced]:
-    def rule(operands: list[Traced]) -> Traced:
-        a, b = (x.plain() for x in operands)
-        builder = a.builder
-        left, right = (builder.scale(x.node, sign) for x in (a, b))
-        return new(a, builder.scale(builder.maximum(left, right), sign))
-
-    return rule
-
-
-def absolute_rule(operands: list[Traced]) -> Traced:
-    x = operands[0].plain()
-    b = x.builder
-    return new(x, b.multiply(b.add(b.positive(x.node), b.constant(1), 2, -1), x.node))
-
-
-def sign_rule(operands: list[Traced]) -> Traced:
-    x = operands[0].plain()
-    return new(x, x.builder.add(x.builder.positive(x.node), x.builder.constant(1), 2, -1))
-
-
-def derived(function: Callable[[Any], Any]) -> Callable[[list[Traced]], Traced]:
-    """A function that is written with others."""
-    return lambda operands: function(operands[0].plain())
-
-
-def softplus(a: Any, b: Any) -> Any:
-    """log(exp a + exp b)."""
-    return np.log(np.exp(a) + np.exp(b))
-
-
-def matmul(operands: list[Traced]) -> Traced:
-    a, b = (x.plain() for x in operands)
-    builder = a.builder
-    if not a.ndim or not b.ndim:
-        raise InputError("np.matmul of a number met while tracing; arrays with axes are required")
-    left, right = a.node, b.node
-    if a.ndim == 1:
-        left = builder.reshape(left, (1, *a.shape))
-    if b.ndim == 1:
-        right = builder.reshape(right, (*b.shape, 1))
-    x, y = builder.shape(left), builder.shape(right)
-    if x[-1] != y[-2]:
-        raise InputError(f"np.matmul of shapes {a.shape} and {b.shape} met; inner sizes must agree")
-    try:
-        batch = np.broadcast_shapes(x[:-2], y[:-2])
-    except ValueError:
-        raise InputError(f"np.matmul of shapes {a.shape} and {b.shape} met; they do not fit") from None
-    letters = "abcdefghijklmnopqrstu"[: len(batch)]
-    words, operands_, sizes = [], [], dict(zip(letters, batch))
-    for node, shape, tail in ((left, x, "XY"), (right, y, "YZ")):
-        axes = letters[len(batch) - len(shape) + 2 :]
-        kept = "".join(l for l, n in zip(axes, shape[:-2]) if n == sizes[l])
-        words.append(kept + tail)
-        operands_.append(builder.reshape(node, [*(sizes[l] for l in kept), *shape[-2:]]))
-    node = builder.contract(f"{words[0]},{words[1]}->{letters}XZ", *operands_)
-    result = list(builder.shape(node))
-    if a.ndim == 1:
-        del result[-2]
-    if b.ndim == 1:
-        del result[-1]
-    return new(a, builder.reshape(node, result))
-
-
-UFUNCS: dict[str, Callable[[list[Traced]], Traced]] = {
-    "add": add_rule(1),
-    "subtract": add_rule(-1),
-    "multiply": multiply_rule,
-    "divide": divide_rule,
-    "true_divide": divide_rule,
-    "negative": derived(lambda x: new(x, x.builder.scale(x.node, -1))),
-    "positive": lambda operands: operands[0],
-    "conjugate": lambda operands: operands[0],
-    "square": derived(lambda x: new(x, x.builder.multiply(x.node, x.node))),
-    "power": power_rule,
-    "float_power": power_rule,
-    "reciprocal": unary("inverse"),
-    "sqrt": unary("root"),
-    "exp": exp_rule,
-    "exp2": derived(lambda x: np.exp(x * float(np.log(2)))),
-    "expm1": derived(lambda x: np.exp(x) - 1),
-    "log": formal("log"),
-    "log1p": derived(lambda x: np.log(1 + x)),
-    "log2": derived(lambda x: np.log(x) / float(np.log(2))),
-    "log10": derived(lambda x: np.log(x) / float(np.log(10))),
-    "logaddexp": lambda operands: softplus(*(x.plain() for x in operands)),
-    "sin": formal("sin"),
-    "cos": formal("cos"),
-    "tanh": unary("tanh"),
-    "sinh": derived(lambda x: (np.exp(x) - np.exp(-x)) / 2),
-    "cosh": derived(lambda x: (np.exp(x) + np.exp(-x)) / 2),
-    "expit": unary("sigmoid"),
-    "ndtr": formal("gauss"),
-    "erf": derived(lambda x: 2 * new(x, x.builder.formal("gauss", (x * float(np.sqrt(2))).node)) - 1),
-    "absolute": absolute_rule,
-    "fabs": absolute_rule,
-    "sign": sign_rule,
-    "maximum": extreme_rule(1),
-    "fmax": extreme_rule(1),
-    "minimum": extreme_rule(-1),
-    "fmin": extreme_rule(-1),
-    "greater": compare_rule(1),
-    "less": compare_rule(-1),
-    "greater_equal": compare_rule(1),
-    "less_equal": compare_rule(-1),
-    "matmul": matmul,
-}
-"""Ufuncs by name, those of scipy.special too."""
 
 
 def axes_of(x: Traced, axis: Any) -> tuple[int, ...]:
