@@ -148,16 +148,20 @@ def test_the_headline_names_what_was_changed(family: str, touched: tuple[str, ..
     assert found.same_function is False and set(found.blame.tensors) == set(touched)
     headline, *lines = str(found).splitlines()
     assert all(name in headline for name in touched) and f"{len(state) - len(touched)} tensors are equal" in headline
-    for line in lines:
+    # The first line sums up the layers.
+    assert lines[0].startswith("  layers: ") and " differ" in lines[0]
+    for line in lines[1:]:
         assert any(name in line for name in touched) != line.endswith("(equal entries)") or "more" in line
 
 
-def test_a_difference_is_told_in_six_lines() -> None:
+def test_a_difference_is_told_in_eight_lines() -> None:
+    """One sentence, the layers, the worst five, how many more there are."""
     model = reference("llama")
     noisy = {n: t * (1 + 0.01 * np.random.default_rng(0).normal(size=t.shape)) for n, t in state_of(model).items()}
     found = compare(model, open_model(noisy, model.config))
     lines = str(found).splitlines()
-    assert found.same_function is False and len(lines) <= 7 and "--all" in lines[-1]
+    assert found.same_function is False and len(lines) <= 8 and "--all" in lines[-1]
+    assert lines[1].startswith("  layers: ")
     assert len(found.text(every=True).splitlines()) > 12
     named = {name for layer in found.layers for name, _ in layer.wrong}
     assert named <= set(noisy) | {f"{name}.weight" for name in named}

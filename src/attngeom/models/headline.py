@@ -118,9 +118,9 @@ def measured(name: str, mismatch: Mismatch) -> str:
     """A mismatch and the bound that decides.
 
     >>> measured("q", Mismatch(part="query", index=2, value=0.5, expected=1e-3, factor=3.0))
-    'q, head or unit 2: mismatch 5.00e-01, 3.00e-03 allowed'
+    'q, head 2: mismatch 5.00e-01, 3.00e-03 allowed'
     """
-    place = "" if mismatch.index is None else f", head or unit {mismatch.index}"
+    place = f", {mismatch.place}" if mismatch.place else ""
     return f"{name}{place}: mismatch {digits.error(mismatch.value, 2)}, {digits.error(mismatch.allowed, 2)} allowed"
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.limits.shown import LOCATED_UNITS
 from attngeom.models.layer import HEAD_PARTS
-from attngeom.models.mismatches import Mismatch, Mismatches
+from attngeom.models.mismatches import UNIT_PARTS, Mismatch, Mismatches
 
-UNIT_PARTS = ("gate", "up", "down", "gate_bias", "up_bias")
 Name = Callable[[str], str]
 Place = tuple[str, Mismatch]
 """The name of a tensor, and its mismatch at one head or unit."""

@@ -24,7 +24,7 @@ from attngeom.limits.rounding import (
     TENSORS_AGREE,
 )
 from attngeom.models.affine import Affine, row_blocks
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import HEAD_PARTS, AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.orbits import Recovered
 from attngeom.models.readers import map_readers
 from attngeom.models.specification import Norm, TransformerBlock
@@ -33,6 +33,8 @@ from attngeom.models.symmetry import Move, Units
 PREFIXES = {"attention": "", "cross": "cross."}
 """What the names of parts of an attention begin with."""
 HEADS = frozenset(f"{prefix}{part}" for prefix in PREFIXES.values() for part in ("query", "key", "value", "output"))
+
+UNIT_PARTS = ("gate", "up", "down", "gate_bias", "up_bias")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,18 @@ class Mismatch:
     value: float
     expected: float
     factor: float = TENSORS_AGREE
+
+    @property
+    def place(self) -> str:
+        """Where in the tensor: a head, a hidden unit, or a row; empty for all of it.
+
+        >>> Mismatch(part="experts.0.up", index=3, value=0.5, expected=0.1).place
+        'unit 3'
+        """
+        if self.index is None:
+            return ""
+        own = self.part.rpartition(".")[2]
+        return f"{'unit' if own in UNIT_PARTS else 'head' if own in HEAD_PARTS else 'row'} {self.index}"
 
     @property
     def ratio(self) -> float:

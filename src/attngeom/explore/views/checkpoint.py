@@ -33,8 +33,8 @@ VERDICTS = {
     None: ("Cannot be told", "undecided"),
 }
 HEADS = ("layer", "head", "rank A", "gap", "condition", "coincidence", "λ of its matrices")
-LAYERS = ("layer", "same", "worst head or unit", "difference", "allowed", "condition")
-TENSORS = ("layer", "tensor", "head or unit", "difference")
+LAYERS = ("layer", "same", "worst place", "difference", "allowed", "condition")
+TENSORS = ("layer", "tensor", "place", "difference")
 
 
 def _is_instant(item: ShelfItem) -> bool:
@@ -104,7 +104,7 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     comparison = compare_models(open_model(one), open_model(other), progress=progress)
     ratios = [[mismatch.ratio for _, mismatch in layer.heads] for layer in comparison.layers if layer.heads]
     wrong = [(layer.layer, *each) for layer in comparison.layers for each in (*layer.wrong, *layer.suspects)]
-    tensors = [(layer, name[:120], plain(each.index), f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
+    tensors = [(layer, name[:120], each.place, f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in comparison.config_differences.items()]
     return {
         **({} if comparison.same_function else lineage_facts(one, other)),
@@ -134,7 +134,7 @@ def _layer_row(layer: LayerComparison) -> tuple[str, ...]:
     worst = layer.worst
     shown = ("–", "–", "–")
     if worst is not None:
-        place = f"{layer.tensor or worst.part}" + ("" if worst.index is None else f" [{worst.index}]")
+        place = f"{layer.tensor or worst.part}" + (f", {worst.place}" if worst.place else "")
         shown = (place[:120], f"{worst.value:.1e}", f"{worst.allowed:.1e}")
     return (str(layer.layer), ANSWERS[layer.same], *shown, f"{layer.condition:.3g}")
 
