@@ -242,8 +242,19 @@ def put(end, array):
     return alter
 
 
-def add(name, array):
-    return lambda tensors: tensors.update({name: array})
+def add(name, array, *more):
+    return lambda tensors: tensors.update(dict.fromkeys((name, *more), array))
+
+
+def nested(**settings):
+    """Other words of a quant_state."""
+
+    def alter(tensors):
+        name = next(name for name in tensors if name.endswith("__nf4"))
+        state = {**json.loads(tensors[name].tobytes()), **settings}
+        tensors[name] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+
+    return alter
 
 
 @pytest.mark.parametrize(
@@ -259,6 +270,15 @@ def add(name, array):
         ("int4 packed", put(".weight_shape", np.array([48, 24])), {}, "shape"),
         ("int4 packed", add("model.layers.0.mlp.up_proj.weight_zero_point", np.ones(1, np.int32)), {}, "zero points"),
         ("bytes", put(".SCB", np.ones(2, np.float32)), {}, "each row"),
+        ("fp8 rows", put(".weight_scale", np.ones((2, 2, 2), np.float32)), {}, "has shape"),
+        ("int4 packed", drop(".weight_shape"), {}, "is missing"),
+        ("int4 packed", put(".weight_packed", np.ones(7, np.int32)), {}, "has shape"),
+        ("nf4", drop(".quant_map"), {}, "is missing"),
+        ("nf4 nested", drop(".nested_quant_map"), {}, "is missing"),
+        ("nf4 nested", nested(nested_blocksize=-1), {}, "no numbers"),
+        ("nf4 nested", nested(nested_offset="x"), {}, "no numbers"),
+        ("bytes", put(".mlp.up_proj.weight", np.ones(3, np.int8)), {}, "each row|has shape"),
+        ("bytes", add("model.x_blocks", np.ones(3, np.uint8), "model.x_scales"), {}, "bytes are required"),
         ("nf4", drop("__nf4"), {}, "quant_state"),
         ("nf4", put("__nf4", np.frombuffer(b"[]", np.uint8)), {}, "shape and blocksize"),
         ("nf4", put(".quant_map", np.ones(3, np.float32)), {}, "bytes and"),

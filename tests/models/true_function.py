@@ -172,8 +172,10 @@ class TrueFunction:
                 u = self.normalise(f"{name}.input", norms.input, current)
             if isinstance(part, GroupedAttention):
                 change = self.attend(name, part, u, other if sublayer.is_cross else u)
+            elif isinstance(part, Experts):
+                change = self.experts(name, part, u)
             else:
-                change = (self.experts if isinstance(part, Experts) else self.units)(name, part, u)  # type: ignore[operator]
+                change = self.units(name, part, u)
             total = total + self.normalise(f"{name}.output", norms.output, change)
             total = self.normalise(f"{name}.stream", norms.stream, total)
         return total

@@ -38,7 +38,9 @@ class Quantised:
 
     def array(self, name: str, *types: str) -> Array:
         """A stored tensor, of one of some types."""
-        header = self.tensors.headers[name]
+        header = self.tensors.headers.get(name)
+        if header is None:
+            raise self.fault(name, "is missing beside the codes that it belongs to")
         if types and header.dtype not in types:
             raise self.fault(name, f"has type {header.dtype[:20]}; {' or '.join(types)} is required")
         return self.tensors.raw(name)
@@ -77,13 +79,13 @@ def _spread(source: Quantised, name: str, scale: Array, shape: tuple[int, ...]) 
     """One scale for all, for each row, or for each group of columns, as a factor of every entry."""
     if scale.size == 1:
         return np.broadcast_to(scale.reshape(()), shape)
-    rows, columns = shape
     if scale.ndim == 1:
         scale = scale[:, None]
-    if scale.ndim != 2 or scale.shape[0] != rows or columns % scale.shape[1]:
+    fits = len(shape) == scale.ndim == 2 and scale.size and scale.shape[0] == shape[0]
+    if not fits or shape[1] % scale.shape[1]:
         raise source.fault(name, f"has shape {list(scale.shape)} for weights of shape {list(shape)}; one scale for all,"
                            " for each row or each group of a row is required")  # fmt: skip
-    return np.repeat(scale, columns // scale.shape[1], axis=1)
+    return np.repeat(scale, shape[1] // scale.shape[1], axis=1)
 
 
 def _scaled(source: Quantised, stem: str) -> Array:
@@ -122,10 +124,10 @@ def _packed(source: Quantised, stem: str) -> Array:
         raise InputError(f"{source.tensors.name}: {stem[:80]} has packed zero points, which are not read; {ADVICE}")
     rows, columns = _packed_shape(source, stem)
     words = source.array(stem + ".weight_packed", "I32").view(np.uint32)
-    bits = 32 * words.shape[-1] // columns if words.ndim == 2 else 0
-    bits = bits if bits in (4, 8) else next((n for n in (4, 8) if words.shape[-1] == -(-columns * n // 32)), 0)
-    if words.shape != (rows, -(-columns * bits // 32)) or not bits:
+    fitting = [bits for bits in (4, 8) if words.shape == (rows, -(-columns * bits // 32))]
+    if len(fitting) != 1:
         raise source.fault(stem + ".weight_packed", f"has shape {list(words.shape)} for weights of {rows} × {columns}")
+    (bits,) = fitting
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     codes = (words[..., None] >> shifts) & np.uint32(2**bits - 1)
     signed = codes.reshape(rows, -1)[:, :columns].astype(np.float32) - np.float32(2 ** (bits - 1))
@@ -136,7 +138,7 @@ def _packed(source: Quantised, stem: str) -> Array:
 def _rows_of_bytes(source: Quantised, stem: str) -> Array:
     """bitsandbytes, eight bits: each row is its largest entry times codes over 127."""
     codes, largest = source.array(stem + ".weight", "I8").astype(np.float32), source.scale(stem + ".SCB")
-    if largest.shape != codes.shape[:1]:
+    if codes.ndim != 2 or largest.shape != codes.shape[:1]:
         raise source.fault(stem + ".SCB", f"has shape {list(largest.shape)}; one number for each row is required")
     return np.asarray(codes * (largest[:, None] / np.float32(127)))
 
@@ -172,11 +174,12 @@ def _quarters(source: Quantised, stem: str) -> Array:
     if scales.dtype == np.uint8:
         outer = source.scale(stem + ".weight.nested_absmax")
         levels = source.scale(stem + ".weight.nested_quant_map")
-        size = int(state.get("nested_blocksize") or 256)
+        size, offset = state.get("nested_blocksize", 256), state.get("nested_offset", 0.0)
+        if not isinstance(size, int) or size <= 0 or not isinstance(offset, int | float):
+            raise source.fault(stem + ".weight", "has a quant_state whose nested blocksize and offset are no numbers")
         if levels.shape != (256,) or outer.size != -(-scales.size // size):
             raise source.fault(stem + ".weight.nested_absmax", "does not fit the scales that it scales")
-        offset = np.float32(state.get("nested_offset", 0.0))
-        scales = levels[scales] * np.repeat(outer, size)[: scales.size] + offset
+        scales = levels[scales] * np.repeat(outer, size)[: scales.size] + np.float32(offset)
     count, block = prod(shape), state["blocksize"]
     if table.shape != (16,) or codes.size != -(-count // 2) or scales.size != -(-count // block):
         raise source.fault(stem + ".weight", f"has {codes.size} bytes and {scales.size} scales for shape {list(shape)}")
@@ -185,7 +188,10 @@ def _quarters(source: Quantised, stem: str) -> Array:
 
 
 def _micro_shape(source: Quantised, stem: str) -> tuple[int, ...]:
-    *batch, rows, groups, half = source.tensors.headers[stem + "_blocks"].shape
+    shape = source.tensors.headers[stem + "_blocks"].shape
+    if len(shape) < 3:
+        raise source.fault(stem + "_blocks", f"has shape {list(shape)}; rows, blocks and bytes are required")
+    *batch, rows, groups, half = shape
     return (*batch, groups * half * 2, rows)
 
 
