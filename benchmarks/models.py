@@ -26,6 +26,7 @@ import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 from safetensors.numpy import save_file  # noqa: E402
 
+from attngeom.groups import Gauge  # noqa: E402
 from attngeom.models import (  # noqa: E402
     Sampler,
     act,
@@ -43,7 +44,6 @@ from attngeom.models.fingerprints import layer_fingerprint  # noqa: E402
 from attngeom.models.layer import distance  # noqa: E402
 from attngeom.models.layer_comparison import compare_layers  # noqa: E402
 from attngeom.models.model import Model  # noqa: E402
-from attngeom.models.orbits import Gauge  # noqa: E402
 from attngeom.models.samples import random_model, random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
 from contract import LIMIT, emit, read_rate, require  # noqa: E402

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from attngeom.groups import Sampler
 from attngeom.models import Model, ModelComparison, open_model
 from attngeom.models.evaluation import forward
-from attngeom.models.orbits import Sampler
 
 DATA = Path(__file__).parent / "data"
 FAMILIES = sorted(path.name for path in DATA.iterdir() if (path / "config.json").is_file())

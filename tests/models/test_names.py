@@ -17,8 +17,8 @@ def test_parts_that_are_measured_have_a_tensor(family: str) -> None:
     for layer in range(model.layers):
         names, own = TensorNames(model, layer), model.layer(layer)
         symmetry = recover(model.block(layer), own, own)
-        for mismatches in layer_mismatches(model.block(layer), own, symmetry, 1e-7, {}):
-            norm = norm_specs(model.block(layer)).get(mismatches.part.removeprefix("norm "))
+        for mismatches in layer_mismatches(own, symmetry, 1e-7, {}):
+            norm = norm_specs(model.block(layer)).get(mismatches.of.name.removeprefix("norm "))
             if norm is not None and not norm.gain:
                 continue  # its ones are no tensor and never differ
-            assert file_name(names(mismatches.part)) in model.tensors, mismatches.part
+            assert file_name(names(mismatches.of)) in model.tensors, mismatches.of

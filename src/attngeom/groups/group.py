@@ -16,7 +16,13 @@ from attngeom.exact.arrays import Array
 from attngeom.groups.gauges import Gauge, fix_pair
 from attngeom.groups.pivots import farthest_columns, first_largest, pivot_signs
 from attngeom.groups.sampler import Sampler
-from attngeom.limits.rounding import GRAM_DEPENDENT, GRAM_WELL, SINGULAR_CONDITION, SMALLEST_DIVISOR
+from attngeom.limits.rounding import (
+    GRAM_DEPENDENT,
+    GRAM_WELL,
+    MEAN_ROUNDING,
+    SINGULAR_CONDITION,
+    SMALLEST_DIVISOR,
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,17 @@ class Group(ABC):
     @abstractmethod
     def match(self, goal: Array, rows: Array) -> Array:
         """The elements that bring the rows next to the goal, in least squares."""
+
+    def match_errors(
+        self, rows: Array, dual: Array, element: Array, noise: float, grams: tuple[Array, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """Relative errors of carried and of dual rows that :meth:`match` brought together, for roundoff 1.
+
+        Given are the goal's rows (copies, n, ·) and dual rows (heads, n, ·), the element that was matched, by how much
+        more than rounding the carried rows are wrong, and the Gram matrices of both where they are known. A number per
+        row moves by less than the rounding of all entries of its row: what is left is that of both sides.
+        """
+        return np.full(len(rows), np.sqrt(2.0) * MEAN_ROUNDING), np.full(len(dual), np.sqrt(2.0) * MEAN_ROUNDING)
 
     @abstractmethod
     def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
@@ -180,6 +197,49 @@ class GeneralLinear(Matrices):
             return 1.0
         values = lapack.svdvals(element)
         return float((values[:, 0] / np.maximum(values[:, -1], SMALLEST_DIVISOR)).max())
+
+    def match_errors(
+        self, rows: Array, dual: Array, element: Array, noise: float, grams: tuple[Array, Array] | None = None
+    ) -> tuple[Array, Array]:
+        """With C from least squares, independent errors N of the rows give C (1 + X), X = N rows⁺.
+
+        The dual side moves by −X, the carried side keeps the part of N outside its row space. Expected squares are sums
+        of squares, so nothing is drawn.
+        """
+        copies, n, width = rows.shape
+        if not n:
+            return np.zeros(copies), np.zeros(len(dual))
+        gram, outer = grams or (rows @ np.swapaxes(rows, -1, -2), dual @ np.swapaxes(dual, -1, -2))
+        mixed, back, share = element**2, self.inverse(element), len(dual) // copies
+        pseudo = _inverse(gram) @ rows
+        columns = np.stack([np.einsum("gad,gad->gd", pseudo, pseudo), np.ones((copies, width))], axis=-1)
+        # Variances of N: own rounding of the goal, and rounding of the source carried through the matrix that aligned
+        # it: own + mixed source, of which only the sum and the product with the squares of rows⁺ are needed.
+        own, source = (np.multiply(part, part, out=pseudo) @ columns for part in (rows, back @ rows))
+        shift, total = np.moveaxis(own + mixed @ source, -1, 0)
+        squares = np.diagonal(outer, axis1=1, axis2=2)
+        moved = (squares * np.repeat(shift, share, axis=0)).sum(axis=1) * noise**2
+        spread = np.repeat(element, share, axis=0)
+        across = np.maximum(np.einsum("hac,hac->hc", spread, outer @ spread), 0)
+        rounded = squares.sum(axis=1) + (across * np.repeat((back**2).sum(axis=2), share, axis=0)).sum(axis=1)
+        left = noise**2 * total.sum(axis=1) * max(1 - n / width, 1 / width)
+        kept, seen = root_ratio(left, own[..., 1].sum(axis=1)), root_ratio(moved + rounded, squares.sum(axis=1))
+        return MEAN_ROUNDING * kept, MEAN_ROUNDING * seen
+
+
+def _inverse(grams: Array) -> Array:
+    """Inverses of Gram matrices, pseudoinverses where one has none."""
+    inverse, conditions = lapack.inverses(grams)
+    return inverse if np.all(conditions < 1e12) else lapack.pinv(grams, rcond=1e-13, hermitian=True)
+
+
+def root_ratio(gaps: Array, sizes: Array) -> Array:
+    """Roots of gaps over sizes; for size 0 it is 1, or 0 without a gap.
+
+    >>> root_ratio(np.array([1.0, 2.0, 0.0]), np.array([4.0, 0.0, 0.0])).tolist()
+    [0.5, 1.0, 0.0]
+    """
+    return np.where(sizes > 0, np.sqrt(gaps / np.where(sizes > 0, sizes, 1.0)), np.where(gaps > 0, 1.0, 0.0))
 
 
 class Orthogonal(Matrices):

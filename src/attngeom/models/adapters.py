@@ -24,10 +24,10 @@ from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
+from attngeom.groups import Sampler
 from attngeom.groups.gauges import balanced_pair
 from attngeom.limits.rounding import FOLDING_ROUNDING, MEAN_ROUNDING, RESIDUAL_MARGIN, TENSORS_AGREE, TENSORS_DIFFER
 from attngeom.models.folders import new_folder
-from attngeom.models.orbits import Sampler
 from attngeom.models.reading import ROUNDOFF, Tensors, open_file, safe_path
 from attngeom.models.residues import P, apply, dot, random_residues
 from attngeom.models.writing import WriteError

@@ -18,24 +18,26 @@ from attngeom.limits.work import ROW_BEGINNING
 from attngeom.models.affine import Affine
 from attngeom.models.findings import find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
-from attngeom.models.mismatches import PREFIXES
 from attngeom.models.orbits import Recovered
+from attngeom.models.symmetry import Units
+from attngeom.models.tensor_errors import TensorPart
 
-Hidden = dict[str, set[int]]
+Hidden = dict[TensorPart, set[int]]
 """Part of a layer → numbers of the heads or units in which it is not determined."""
 
 
-def hidden_parts(target: LayerWeights, remarks: Recovered) -> Hidden:
+def hidden_parts(target: LayerWeights, recovered: Recovered) -> Hidden:
     """What is not determined in the target or in the layer that was moved onto it."""
     hidden: Hidden = {}
-    for layer in (target, remarks.aligned):
+    for layer in (target, recovered.aligned):
         for place, weights in layer.attentions.items():
-            _add_attention(hidden, PREFIXES[place], weights)
+            _add_attention(hidden, place, weights)
         if isinstance(layer.mlp, MLPWeights):
-            lost = _lost_units(layer.mlp)
-            places = np.flatnonzero(lost if layer is target else lost[remarks.units["mlp"].order])
+            lost, units = _lost_units(layer.mlp), recovered.deferred["mlp"]
+            assert isinstance(units, Units)
+            places = np.flatnonzero(lost if layer is target else lost[units.order])
             for part in ("gate", "gate_bias", "up", "up_bias", "down"):
-                hidden.setdefault(part, set()).update(int(unit) for unit in places)
+                hidden.setdefault(TensorPart("mlp", part), set()).update(int(unit) for unit in places)
     return hidden
 
 
@@ -47,11 +49,11 @@ def _deficient(rows: Array) -> Array:
     return np.asarray(values[:, -1] <= DEGENERATE_SIZE**1.5 * values[:, 0])
 
 
-def _add_attention(hidden: Hidden, prefix: str, weights: AttentionWeights) -> None:
+def _add_attention(hidden: Hidden, place: str, weights: AttentionWeights) -> None:
     groups, share = weights.groups, weights.heads // weights.groups
 
     def note(part: str, numbers: Array) -> None:
-        hidden.setdefault(prefix + part, set()).update(int(number) for number in numbers)
+        hidden.setdefault(TensorPart(place, part), set()).update(int(number) for number in numbers)
 
     def spread(flags: Array) -> Array:
         return np.flatnonzero(np.repeat(flags, share))

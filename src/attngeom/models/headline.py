@@ -117,7 +117,9 @@ VERDICTS = {False: ("differs", "differ"), None: ("undecided", "undecided"), True
 def measured(name: str, mismatch: Mismatch) -> str:
     """A mismatch and the bound that decides.
 
-    >>> measured("q", Mismatch(part="query", index=2, value=0.5, expected=1e-3, factor=3.0))
+    >>> from attngeom.models.tensor_errors import Along, TensorPart
+    >>> query = TensorPart("attention", "query", Along.HEAD)
+    >>> measured("q", Mismatch(of=query, index=2, value=0.5, expected=1e-3, factor=3.0))
     'q, head 2: mismatch 5.00e-01, 3.00e-03 allowed'
     """
     place = f", {mismatch.place}" if mismatch.place else ""
@@ -144,7 +146,8 @@ def lines_of(
 def by_layer(layers: Sequence[LayerComparison]) -> list[str]:
     """One line of which layers agree and which differ, by how much; none where there is only one verdict to tell.
 
-    >>> differing = Mismatch(part="up", index=0, value=0.5, expected=1e-3, factor=3.0)
+    >>> from attngeom.models.tensor_errors import TensorPart
+    >>> differing = Mismatch(of=TensorPart("mlp", "up"), index=0, value=0.5, expected=1e-3, factor=3.0)
     >>> same = [LayerComparison(layer=i, same=True, worst=None, tensor=None) for i in (0, 1, 3)]
     >>> by_layer([*same[:2], LayerComparison(layer=2, same=False, worst=differing, tensor="u"), same[2]])
     ['  layers: 2 differs (mismatch 5.0e-01); 0 to 1, 3 agree']

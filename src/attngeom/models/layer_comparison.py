@@ -24,12 +24,25 @@ from attngeom.limits.rounding import (
 from attngeom.limits.work import STREAM_ROWS
 from attngeom.models.degenerate import hidden_parts
 from attngeom.models.layer import ExpertsWeights, LayerWeights
-from attngeom.models.localisation import Place, UnitMismatches, mismatch_json, worst_by_head, worst_units
-from attngeom.models.mismatches import HEADS, Mismatch, Mismatches, folding_noise, layer_mismatches, relative
+from attngeom.models.mismatches import (
+    Mismatch,
+    Mismatches,
+    Name,
+    Place,
+    UnitMismatches,
+    folding_noise,
+    largest_noise,
+    layer_mismatches,
+    mismatch_json,
+    worst_by_head,
+    worst_units,
+)
 from attngeom.models.names import TensorNames
 from attngeom.models.orbits import even_rows, recover
 from attngeom.models.specification import Experts
 from attngeom.models.symmetry import Symmetry, inverse
+from attngeom.models.symmetry.units import CORRECTION
+from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
 from attngeom.models.witness import chooses_otherwise, expert_gap, output_gap
 
@@ -86,34 +99,34 @@ def compare_layers(
     stack, _ = left.model.place(layer)
     block = left.model.block(layer)
     folded: list[LayerWeights] = []
-    noise: dict[str, float] = {}
+    losses: list[Noise] = []
     for view in (left, right):
         stored = view.stored(layer)
         own = view.fold(layer, stored)
-        lost = [folding_noise(view.model.block(layer), stored, own)]
+        losses.append(folding_noise(view.model.block(layer), stored, own))
         if view.unnormed is not None and view.reads_unnormed(layer):
-            lost.append(view.unnormed.noise(view.model.layer(layer), own))
-        for part, size in (item for symmetry_found in lost for item in symmetry_found.items()):
-            noise[part] = max(noise.get(part, 1.0), size)
+            losses.append(view.unnormed.noise(view.model.layer(layer), own))
         del stored
         folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
     folded[0], own_gauge = even_rows(block, folded[0])
     folded[1], gauge = even_rows(block, folded[1])
-    symmetry_found = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
-    symmetry = (*right.order_part(layer), *gauge, *symmetry_found.symmetry, *inverse(own_gauge))
+    noise = largest_noise(item for loss in losses for item in loss.items())
+    recovered = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
+    symmetry = (*right.order_part(layer), *gauge, *recovered.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):
-        mismatches = layer_mismatches(block, folded[0], symmetry_found, unit, noise)
-    comparison = _judge(layer, mismatches, TensorNames(left.model, layer), tolerance, symmetry_found.condition)
+        mismatches = layer_mismatches(folded[0], recovered, unit, noise)
+    comparison = _judge(layer, mismatches, TensorNames(left.model, layer), tolerance, recovered.condition)
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
-        hidden, worst = hidden_parts(folded[0], symmetry_found), comparison.worst
+        hidden, worst = hidden_parts(folded[0], recovered), comparison.worst
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in mismatches]
-        unclear = all(m[int(i)].index in hidden.get(m.part, ()) for m, places in beyond for i in places)
-        if {m.part for m, places in beyond if len(places)} == {"correction"}:
+        unclear = all(m[int(i)].index in hidden.get(m.of, ()) for m, places in beyond for i in places)
+        wrong = {m.of for m, places in beyond if len(places)}
+        if wrong == {CORRECTION}:
             # Random states hardly meet the places where a choice of experts changes: they are looked for.
-            one, other, norm = folded[0].mlp, symmetry_found.aligned.mlp, block.mlp_norms.input
+            one, other, norm = folded[0].mlp, recovered.aligned.mlp, block.mlp_norms.input
             assert isinstance(block.mlp, Experts)
             assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
             if not chooses_otherwise(block.mlp, one, other, norm is not None and norm.kind == "layer"):
@@ -121,12 +134,11 @@ def compare_layers(
         elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE):
             # What differs may lie in heads or units that the function does not determine: the outputs decide. They
             # are computed from the files, layer by layer: arrays that are not needed any more go first.
-            kept = (folded[0], symmetry_found) if isinstance(block.mlp, Experts) else None
+            kept = (folded[0], recovered) if isinstance(block.mlp, Experts) else None
             folded.clear()
-            del symmetry_found
+            del recovered
             gap, noise_level = output_gap(left, right, layer), OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
-            parts = [m.part.split(".") for m, places in beyond if len(places)]
-            spoilt = sorted({int(part[1]) for part in parts if part[0] == "experts"})
+            spoilt = [] if kept is None else _wrong_experts(kept[0], wrong)
             if spoilt and kept is not None and gap <= TENSORS_AGREE * noise_level:
                 one, other, norm = kept[0].mlp, kept[1].moved.mlp, block.mlp_norms.input
                 assert isinstance(block.mlp, Experts)
@@ -138,16 +150,23 @@ def compare_layers(
     return comparison, symmetry
 
 
+def _wrong_experts(layer: LayerWeights, wrong: set[TensorPart]) -> list[int]:
+    """The numbers of the experts with tensors that do not fit."""
+    assert isinstance(layer.mlp, ExpertsWeights)
+    places = {part.place for part in wrong}
+    return [number for number, name in zip(range(len(layer.mlp.experts)), layer.hidden) if name in places]
+
+
 def _judge(
     layer: int | str,
     mismatches: list[Mismatches],
-    name: Callable[[str], str],
+    name: Name,
     tolerance: float | None,
     condition: float,
 ) -> LayerComparison:
     if tolerance is not None:
         mismatches = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in mismatches]
-    by_part = {m.part: m.worst for m in mismatches}
+    by_part = {m.of: m.worst for m in mismatches}
     worst = max(by_part.values(), key=lambda mismatch: mismatch.ratio)
     same_up_to, different_from = (TENSORS_AGREE, TENSORS_DIFFER) if tolerance is None else (1.0, 1.0)
     same: bool | None = None
@@ -157,24 +176,24 @@ def _judge(
     elif worst.ratio >= different_from:
         same = False
     wrong = tuple((name(part), mismatch) for part, mismatch in by_part.items() if mismatch.ratio > same_up_to)
-    suspects = tuple((name(m.part), m) for m in _outliers(mismatches)) if same else ()
+    suspects = tuple((name(m.of), m) for m in _outliers(mismatches)) if same else ()
     return LayerComparison(
         layer=layer,
         same=same,
         worst=worst,
-        tensor=name(worst.part),
+        tensor=name(worst.of),
         wrong=wrong,
         suspects=suspects,
         condition=condition,
-        heads=worst_by_head(mismatches, name),
-        cross_heads=worst_by_head(mismatches, name, "cross."),
+        heads=worst_by_head(mismatches, name, "attention"),
+        cross_heads=worst_by_head(mismatches, name, "cross"),
         units=worst_units(mismatches, name, same_up_to),
     )
 
 
 def _outliers(mismatches: list[Mismatches]) -> list[Mismatch]:
     """Heads whose mismatch stands out above the expected rounding."""
-    return [m[int(i)] for m in mismatches if m.part in HEADS for i in np.flatnonzero(m.ratios > HEADS_AGREE)]
+    return [m[int(i)] for m in mismatches if m.is_aligned for i in np.flatnonzero(m.ratios > HEADS_AGREE)]
 
 
 def mark_outliers(layers: list[LayerComparison]) -> list[LayerComparison]:
@@ -186,17 +205,16 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     """Embeddings, tables, final norms, head, and the tensors outside the transformer."""
     one, other = left.model, right.model
     mismatches: list[Mismatches] = []
-    names: dict[str, str] = {}
+    names: dict[TensorPart, str] = {}
     limit = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING)
 
     growth = _outside_growth(left, right)
 
     def add(part: str, a: Array, b: Array, name: str) -> None:
-        names[part] = name
-        values = relative(a, b) if a.shape == b.shape else np.array([1.0])
-        mismatches.append(
-            Mismatches(part=part, values=values, expected=limit * growth.get(part, np.ones(values.shape)))
-        )
+        own = TensorPart("outside", part)
+        names[own] = name
+        values = by_entry(a, b).relative if a.shape == b.shape else np.array([1.0])
+        mismatches.append(Mismatches(of=own, values=values, expected=limit * growth.get(part, np.ones(values.shape))))
 
     near, far = left.tables(), right.tables()
     for part, (name, table) in near.items():
@@ -213,7 +231,7 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
     _add_others(add, left, right)
-    comparison = _judge("outside", mismatches, lambda part: names.get(part, part), tolerance, 1.0)
+    comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
     if comparison.same is False and all(mismatch.part in unknown for _, mismatch in comparison.wrong):
         # What a tensor does that no family knows cannot be told.
@@ -289,9 +307,9 @@ def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stac
         pairs.append((left.final_norm(stack), right.final_norm(twin), one.places.final_norm.get(stack.name, "")))
     for a, b, name in pairs:
         if a is not None and b is not None:
-            add(f"norm {name}", a.gain[None], b.gain[None], f"{name}.weight")
+            add(norm_part(name).name, a.gain[None], b.gain[None], f"{name}.weight")
             if np.any(a.bias) or np.any(b.bias):
-                add(f"norm bias {name}", a.bias[None], b.bias[None], f"{name}.bias")
+                add(norm_bias_part(name).name, a.bias[None], b.bias[None], f"{name}.bias")
 
 
 def _add_others(add: Callable[..., None], left: ModelView, right: ModelView) -> None:

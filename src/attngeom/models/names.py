@@ -9,6 +9,7 @@ from functools import cached_property
 from attngeom.models.layout import AttentionLayout, MLPLayout, norm_specs
 from attngeom.models.model import Model
 from attngeom.models.specification import Experts
+from attngeom.models.tensor_errors import TensorPart, norm_bias_part, norm_part
 
 SIDES = ("query", "key", "value")
 
@@ -19,22 +20,22 @@ class TensorPlace:
 
     name: str
     rows: str = ""
-    map: str = ""
+    map: TensorPart | None = None
     norm: str = ""
 
 
-Row = tuple[str, TensorPlace]
-"""The name of a part, and where it lies."""
+Row = tuple[TensorPart, TensorPlace]
+"""A part, and where it lies."""
 
 
 @dataclass(frozen=True)
 class TensorNames:
-    """The names on disk of ``query``, ``cross.value_bias``, ``experts.3.down``, ``norm mlp.input`` and so on."""
+    """The names on disk of the tensors of a layer."""
 
     model: Model
     layer: int
 
-    def __call__(self, part: str) -> str:
+    def __call__(self, part: TensorPart) -> str:
         """The tensor of a part.
 
         A bias that the file has no place for was folded out of the norm that the map reads, or is seen through the map.
@@ -43,28 +44,28 @@ class TensorNames:
         layout = model.places.blocks[model.place(layer)[0].name]
         prefix, place = layout.prefix.format(model.place(layer)[1]), self.table[part]
         stored = model.stored(prefix + place.name)
-        if stored in model.tensors or not place.map:
+        if stored in model.tensors or place.map is None:
             return stored + place.rows
         norm = model.stored(f"{prefix}{layout.norms.get(place.norm, '')}.bias")
         return norm if norm in model.tensors else self(place.map)
 
     @cached_property
-    def table(self) -> dict[str, TensorPlace]:
+    def table(self) -> dict[TensorPart, TensorPlace]:
         """Where each part of the layer lies."""
         model, layer = self.model.origin(self.layer)
         stack, index = model.place(layer)
         layout, mlp = model.places.blocks[stack.name], stack.block(index).mlp
-        rows = [*_attention(layout.attention, "", "attention.input")]
+        rows = [*_attention(layout.attention, "attention", "attention.input")]
         if layout.cross is not None:
-            rows += _attention(layout.cross, "cross.", "cross.input")
+            rows += _attention(layout.cross, "cross", "cross.input")
         if isinstance(mlp, Experts):
             rows += _experts(layout.experts or layout.mlp, mlp)
         else:
-            rows += _units(layout.mlp, "", "")
+            rows += _units(layout.mlp, "mlp", "")
         for norm in norm_specs(stack.block(index)):
             name = layout.norms.get(norm, norm)
-            rows.append((f"norm {norm}", TensorPlace(f"{name}.weight")))
-            rows.append((f"norm bias {norm}", TensorPlace(f"{name}.bias")))
+            rows.append((norm_part(norm), TensorPlace(f"{name}.weight")))
+            rows.append((norm_bias_part(norm), TensorPlace(f"{name}.bias")))
         return dict(rows)
 
 
@@ -77,13 +78,13 @@ def file_name(name: str) -> str:
     return name.partition(" (")[0]
 
 
-def _linear(part: str, name: str, norm: str, rows: str = "") -> Iterator[Row]:
+def _linear(part: TensorPart, name: str, norm: str, rows: str = "") -> Iterator[Row]:
     """A map and its bias."""
     yield part, TensorPlace(f"{name}.weight", rows)
-    yield f"{part}_bias", TensorPlace(f"{name}.bias", rows, part, norm)
+    yield part.bias, TensorPlace(f"{name}.bias", rows, part, norm)
 
 
-def _attention(layout: AttentionLayout, prefix: str, norm: str) -> Iterator[Row]:
+def _attention(layout: AttentionLayout, place: str, norm: str) -> Iterator[Row]:
     maps = {"output": layout.output}
     rows = dict.fromkeys(maps, "")
     if layout.packing == "latent":
@@ -95,31 +96,31 @@ def _attention(layout: AttentionLayout, prefix: str, norm: str) -> Iterator[Row]
         maps |= dict.fromkeys((*SIDES, "rotated_key"), layout.fused)
         rows |= {side: f" ({side} rows)" for side in (*SIDES, "rotated_key")}
     for part, name in maps.items():
-        yield from _linear(prefix + part, name, norm, rows.get(part, ""))
-    yield f"{prefix}query_gain", TensorPlace(f"{layout.query_norm}.weight")
-    yield f"{prefix}key_gain", TensorPlace(f"{layout.key_norm}.weight")
-    yield from ((prefix + part, TensorPlace(name)) for part, name in layout.extras.items())
+        yield from _linear(TensorPart(place, part), name, norm, rows.get(part, ""))
+    others = {"query_gain": f"{layout.query_norm}.weight", "key_gain": f"{layout.key_norm}.weight", **layout.extras}
+    yield from ((TensorPart(place, part), TensorPlace(name)) for part, name in others.items())
 
 
-def _units(layout: MLPLayout, prefix: str, below: str) -> Iterator[Row]:
+def _units(layout: MLPLayout, place: str, below: str) -> Iterator[Row]:
     for part in ("gate", "up", "down"):
         is_fused = layout.packing == "fused" and part != "down"
         name = layout.up if is_fused else {"gate": layout.gate, "up": layout.up, "down": layout.down}[part]
-        yield from _linear(prefix + part, below + name, "mlp.input", f" ({part} rows)" if is_fused else "")
+        rows = f" ({part} rows)" if is_fused else ""
+        yield from _linear(TensorPart(place, part), below + name, "mlp.input", rows)
 
 
 def _experts(layout: MLPLayout, experts: Experts) -> Iterator[Row]:
     """Router, correction, the shared expert, and experts one by one or all in one tensor."""
-    yield from _linear("router", layout.router, "mlp.input")
-    yield "correction", TensorPlace(layout.correction)
-    yield from _units(layout, "shared.", layout.shared)
+    yield from _linear(TensorPart("mlp", "router"), layout.router, "mlp.input")
+    yield TensorPart("mlp", "correction"), TensorPlace(layout.correction)
+    yield from _units(layout, "shared", layout.shared)
     endings = {"packed_experts": ("", "_bias"), "stacked_experts": (".weight", ".bias")}.get(layout.packing)
     for number in range(experts.count):
         if endings is None:
-            yield from _units(layout, f"experts.{number}.", layout.expert.format(number))
+            yield from _units(layout, f"experts.{number}", layout.expert.format(number))
             continue
         for part in ("gate", "up", "down"):
             name, rows = layout.down if part == "down" else layout.up, f" (expert {number}, {part})"
-            own = f"experts.{number}.{part}"
+            own = TensorPart(f"experts.{number}", part)
             yield own, TensorPlace(name + endings[0], rows)
-            yield f"{own}_bias", TensorPlace(name + endings[1], rows, own, "mlp.input")
+            yield own.bias, TensorPlace(name + endings[1], rows, own, "mlp.input")

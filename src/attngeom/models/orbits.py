@@ -14,7 +14,7 @@ files may show.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args
@@ -28,7 +28,7 @@ from attngeom.groups.sampler import Sampler
 from attngeom.limits.rounding import UNEVEN_ROWS
 from attngeom.models.layer import LayerWeights
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry import Part, RowFactor, Symmetry, Units, act, factors
+from attngeom.models.symmetry import Factor, Part, RowFactor, Symmetry, act, factors
 
 PARTS = ("qk", "vo", "heads", "units", "norms", "biases")
 """The topics of factors, by which users choose what is moved."""
@@ -63,40 +63,48 @@ def canonical(
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """The symmetry, and the largest condition number of its matrices.
+    """The factors of a block, each with the part by which it brings two layers together, if it has one.
 
-    ``aligned`` is the source after all parts but those of hidden units, which are most of a layer: who only measures
-    takes ``units`` (by the names of `LayerWeights.hidden`) and reads unit by unit, who writes takes `moved`.
+    ``aligned`` is the source after all parts but deferred ones, those of hidden units, which are most of a layer: who
+    only measures reads unit by unit, who writes takes `moved`.
     """
 
     block: TransformerBlock
-    symmetry: Symmetry
+    moves: tuple[tuple[Factor, Part | None], ...]
     aligned: LayerWeights
-    units: Mapping[str, Units]
-    condition: float
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """All parts, in their order."""
+        return tuple(part for _, part in self.moves if part is not None)
+
+    @property
+    def condition(self) -> float:
+        """The largest condition number of the matrices."""
+        return max((part.condition for part in self.symmetry), default=1.0)
+
+    @property
+    def deferred(self) -> dict[str, Part]:
+        """The parts that are not yet made, by the places of their factors."""
+        return {factor.place: part for factor, part in self.moves if part is not None and factor.is_deferred}
 
     @cached_property
     def moved(self) -> LayerWeights:
         """The source after the whole symmetry."""
-        return act(self.block, self.aligned, list(self.units.values()))
+        return act(self.block, self.aligned, list(self.deferred.values()))
 
 
 def recover(block: TransformerBlock, target: LayerWeights, source: LayerWeights, *, ordered: bool = False) -> Recovered:
     """Parts that move the folded ``source`` onto the folded ``target``; ``ordered`` keeps the order of heads."""
-    symmetry: list[Part] = []
-    units: dict[str, Units] = {}
+    moves: list[tuple[Factor, Part | None]] = []
     moved = source
     del source  # its arrays go as they are moved
     for factor in sorted(factors(block, ordered), key=lambda factor: (factor.is_deferred, not factor.is_discrete)):
         part = factor.match(target, moved)
-        if part is None:
-            continue
-        symmetry.append(part)
-        if isinstance(part, Units):
-            units[factor.place] = part
-        else:
+        moves.append((factor, part))
+        if part is not None and not factor.is_deferred:
             moved = part.act(block, moved)
-    return Recovered(block, tuple(symmetry), moved, units, max((part.condition for part in symmetry), default=1.0))
+    return Recovered(block, tuple(moves), moved)
 
 
 def even_rows(block: TransformerBlock, layer: LayerWeights) -> tuple[LayerWeights, Symmetry]:
@@ -134,6 +142,3 @@ def _shifts(factor: RowFactor, layer: LayerWeights) -> Array:
 
 def _is_uneven(shifts: Array) -> bool:
     return bool(shifts.size and np.any(np.ptp(shifts, axis=1) > UNEVEN_ROWS))
-
-
-__all__ = ["DEFAULT", "PARTS", "Gauge", "Recovered", "Sampler", "canonical", "even_rows", "random_symmetry", "recover"]

@@ -86,17 +86,25 @@ def readers_of(block: TransformerBlock, layer: LayerWeights, norm: str) -> list[
     return readers
 
 
+def reading_place(norm: str, reader: str) -> str:
+    """The sublayer of a map that reads a norm, which a parallel block may share.
+
+    >>> reading_place("attention.input", "up"), reading_place("cross.input", "query")
+    ('mlp', 'cross')
+    """
+    return "mlp" if reader in ("gate", "up", "router", "down") else norm.removesuffix(".input")
+
+
 def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
     """Whether the file has a place for the bias of a reader of the norm."""
-    if reader in ("gate", "up", "router", "down"):
+    if reading_place(norm, reader) == "mlp":
         mlp = block.mlp
         if isinstance(mlp, Experts):
             unit = mlp.expert.up_bias if reader != "down" else mlp.expert.down_bias
             return mlp.router_bias if reader == "router" else unit
         assert isinstance(mlp, MLP)
         return mlp.down_bias if reader == "down" else mlp.up_bias
-    attention = block.cross if norm.startswith("cross") else block.attention
-    assert attention is not None
+    attention = block.attentions[reading_place(norm, reader)]
     if attention.latent is not None:
         return attention.latent.bias and reader in ("latent", "rotated_key")
     flags = {"query": attention.query_bias, "key": attention.key_bias, "value": attention.value_bias}

@@ -241,12 +241,13 @@ def _open_shards(folder: Path, shards: Mapping[str, Set[str] | None], known: Dat
         try:
             dates[shard] = dict(known).get(shard, _date(path))
             stream: Any = safe_open(str(path), framework="numpy")
-            names = set(stream.keys())
+            # In an order that does not hang on hashes: messages list tensors in this order.
+            names = sorted(stream.keys())
             slices = {name: stream.get_slice(name) for name in names}
         except (SafetensorError, OSError) as error:
             raise FormatError(f"{path}: not a whole safetensors file: {str(error)[:80]}") from None
-        if listed is not None and listed != names:
-            odd = sorted(listed ^ names)[0]
+        if listed is not None and listed != set(names):
+            odd = sorted(listed ^ set(names))[0]
             raise FormatError(f"{path}: the index and the shard disagree about tensor {odd[:80]}; rewrite the index")
         for name, part in slices.items():
             if name in headers:

@@ -16,14 +16,15 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.groups.gauges import fix_pair
+from attngeom.groups.gauges import DEFAULT, Gauge, fix_pair
+from attngeom.groups.sampler import Sampler
 from attngeom.limits.rounding import RANDOM_CONDITION
 from attngeom.models.affine import Affine
 from attngeom.models.folding import express, unfold_like
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
 from attngeom.models.model import Model, open_model
-from attngeom.models.orbits import DEFAULT, PARTS, Gauge, Sampler, canonical, even_rows, random_symmetry, recover
+from attngeom.models.orbits import PARTS, canonical, even_rows, random_symmetry, recover
 from attngeom.models.readers import map_cross_memory
 from attngeom.models.residual import canonical_turns, random_turns, residual_turns
 from attngeom.models.settings import settings_differences

@@ -19,6 +19,7 @@ from attngeom.models.counts.residual import reads_bare_tables
 from attngeom.models.layer import LayerWeights
 from attngeom.models.readers import map_attention
 from attngeom.models.specification import TransformerSpec
+from attngeom.models.tensor_errors import Noise, TensorPart
 
 Tables = dict[str, tuple[str, Array]]
 
@@ -47,24 +48,26 @@ class UnnormedTables:
         summed = (stored**2 + self.shift**2) @ (turn**2).sum(axis=0)
         return np.asarray(np.sqrt(summed) / np.maximum(sizes, 1e-300))
 
-    def noise(self, stored: LayerWeights, folded: LayerWeights) -> dict[str, float]:
+    def noise(self, stored: LayerWeights, folded: LayerWeights) -> Noise:
         """Per part of the first layer the size of what was summed over what is left."""
         before, after = stored.attention, folded.attention
-        errors: dict[str, float] = {}
+        errors: dict[TensorPart, float] = {}
         shift, spread = self.shift**2, (self.back**2).sum(axis=1)
         lost = [float(np.linalg.norm(before.output_bias)), float(np.linalg.norm(self.shift))]
         for side in ("query", "key", "value"):
             for name in (side, f"rotated_{side}") if side != "value" else (side,):
                 rows, left = getattr(before, name), getattr(after, name)
                 constant = float(np.hypot(np.sqrt(rows.column_squares @ shift), np.linalg.norm(rows.bias)))
-                sizes = {side: (np.sqrt(rows.column_squares @ spread), left.size)}
-                sizes[f"{side}_bias"] = (constant, float(np.linalg.norm(left.bias)))
+                own = TensorPart("attention", side)
+                sizes = {own: (np.sqrt(rows.column_squares @ spread), left.size)}
+                sizes[own.bias] = (constant, float(np.linalg.norm(left.bias)))
                 for part, (summed, rest) in sizes.items():
                     errors[part] = max(errors.get(part, 1.0), float(summed) / rest if rest else 1.0)
                 if side == "value":
                     lost.append(constant * float(np.abs(before.output).max()))
         rest = float(np.linalg.norm(after.output_bias))
-        return {**errors, "output_bias": float(np.linalg.norm(lost)) / rest if rest else 1.0}
+        errors[TensorPart("attention", "output_bias")] = float(np.linalg.norm(lost)) / rest if rest else 1.0
+        return errors
 
 
 def fix_tables(spec: TransformerSpec, tables: Tables, tied: bool) -> UnnormedTables | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Sampler
+from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Group, Sampler
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.matching import match_heads
 from attngeom.models.probes import PAIRS, AttentionProbe, Invariants
@@ -27,6 +27,7 @@ from attngeom.models.symmetry.factor import (
     RowFactor,
     RowSlot,
 )
+from attngeom.models.tensor_errors import Errors, Loss, Noise, TensorPart, lost, size_of
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,15 @@ class RotaryScales(RowFactor):
             if size > 1:
                 text = f"an invertible complex {size} × {size} matrix for each of {number} frequencies, for {whose}"
             yield Freedom(f"q, k of {self.place}", text, "in planes")
+
+    def row_errors(
+        self, one: AttentionWeights, other: AttentionWeights, group: Group, element: Array, noise: Noise
+    ) -> Iterator[Errors]:
+        """One rotated key that all heads share is a tensor of its own."""
+        keys, queries = super().row_errors(one, other, group, element, noise)
+        shared = one.rotated_groups != one.groups
+        yield replace(keys, part=TensorPart(self.place, self.carried.name), growth=None) if shared else keys
+        yield queries
 
     def stored_element(self, move: Move) -> Array:
         """The factors of the queries."""
@@ -135,6 +145,11 @@ class GroupedValueOutput(RowFactor):
     def freedoms(self) -> Iterator[Freedom]:
         size = self.spec.value_dim
         yield Freedom(f"v, o of {self.place}", f"any invertible {size} × {size} matrix, for {self.each_group}", "all")
+
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """What was written along 1."""
+        before, after = (self.weights(layer).output for layer in (stored, folded))
+        return iter(()) if after is before else lost(self.dual.part(self.place), size_of(before), size_of(after))
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """o v of every head, and its constant where that is no constant of the output."""

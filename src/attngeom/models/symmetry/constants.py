@@ -16,6 +16,20 @@ from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift
 from attngeom.models.symmetry.places import place_constants, value_constant
+from attngeom.models.tensor_errors import (
+    Along,
+    Errors,
+    Loss,
+    Noise,
+    TensorPart,
+    by_entry,
+    lost,
+    norm_errors,
+    norms_of,
+    size_of,
+    summed_sizes,
+    whole,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,11 @@ class AttentionBiases(AttentionFactor):
         if self.block.parallel:
             return "all"
         return "mean" if last is not None and last.kind == "layer" else "nothing"
+
+    @property
+    def reads_own_norm(self) -> bool:
+        """Whether values read the norm that queries read, not an encoder or a latent."""
+        return self.place == "attention" and self.spec.latent is None
 
     @property
     def has_places(self) -> bool:
@@ -85,6 +104,25 @@ class AttentionBiases(AttentionFactor):
         moved = weights.output_bias if self.shows_sum == "all" else weights.output_bias.mean()
         mlp = layer.mlp.with_(down_bias=layer.mlp.down_bias + moved)
         return layer.with_(mlp=mlp, **{self.place: weights.with_(output_bias=weights.output_bias - moved)})
+
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """The constant of the output, and of the MLP that may take it up."""
+        before = self.weights(stored)
+        norm = stored.norms.get(f"{self.place}.input") if self.reads_own_norm else None
+        spread = np.abs(before.value.bias) if norm is None else summed_sizes(before.value, norm.bias)
+        sizes = np.repeat(norms_of(spread), before.heads // before.groups) * norms_of(before.output)
+        total = float(np.hypot(np.linalg.norm(sizes), np.linalg.norm(before.output_bias)))
+        yield from lost(TensorPart(self.place, "output_bias"), total, size_of(self.weights(folded).output_bias))
+        if isinstance(stored.mlp, MLPWeights) and isinstance(folded.mlp, MLPWeights):
+            both = float(np.hypot(total, np.linalg.norm(stored.mlp.down_bias)))
+            yield from lost(TensorPart("mlp", "down_bias"), both, size_of(folded.mlp.down_bias))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        """The constant of the output, and numbers of every head that only their order moves."""
+        one, other = self.weights(target), self.weights(aligned)
+        yield Errors(TensorPart(self.place, "output_bias"), whole(one.output_bias, other.output_bias))
+        for name, numbers in one.head_numbers.items():
+            yield Errors(TensorPart(self.place, name, Along.HEAD), by_entry(numbers, other.head_numbers[name]))
 
     def unfold(self, replay: Replay) -> None:
         """Key and value constants, and the split of the output constants, as in the stored pattern."""
@@ -142,6 +180,20 @@ class StreamConstants(Factor):
         norms = {**layer.norms, "attention.stream": norm.changed(gain, np.zeros_like(gain))}
         return layer.with_(attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms)
 
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """What the MLP took up of the inner norm."""
+        before, after = stored.mlp, folded.mlp
+        assert isinstance(before, MLPWeights) and isinstance(after, MLPWeights)
+        shift = stored.norms["attention.stream"].bias
+        spread = before.up.weight**2 @ shift**2 + before.up.bias**2
+        both = float(np.hypot(size_of(shift), size_of(before.down_bias)))
+        yield from lost(TensorPart("mlp", "up"), size_of(before.up.weight), size_of(after.up.weight))
+        yield from lost(TensorPart("mlp", "up_bias"), float(np.sqrt(spread.sum())), size_of(after.up.bias))
+        yield from lost(TensorPart("mlp", "down_bias"), both, size_of(after.down_bias))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        return _norms_at("stream", target, aligned)
+
     def unfold(self, replay: Replay) -> None:
         """The bias of the inner norm, and what is written along 1."""
         attention, mlp = replay.stored.attention, replay.stored.mlp
@@ -191,7 +243,18 @@ class OutputNorm(Factor):
     def unfold(self, replay: Replay) -> None:
         replay.take(self._signs(replay.stored))
 
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        return _norms_at("output", target, aligned)
+
     def _signs(self, layer: LayerWeights) -> OutputSigns:
         plain = NormWeights.plain(layer.attention.output.shape[1])
         norms = (layer.norms.get(name, plain) for name in ("attention.output", "mlp.output"))
         return OutputSigns(*(np.where(norm.gain < 0, -1.0, 1.0) for norm in norms))
+
+
+def _norms_at(end: str, target: LayerWeights, aligned: LayerWeights) -> Iterator[Errors]:
+    """Norms that no reader takes up, at the outputs of sublayers or behind the sum."""
+    for name, norm in target.norms.items():
+        if name.endswith(f".{end}"):
+            other = aligned.norms[name]
+            yield from norm_errors(name, (norm.gain, other.gain), (norm.bias, other.bias))

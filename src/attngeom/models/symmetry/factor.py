@@ -1,9 +1,9 @@
 """The contract of a factor of the symmetry group of a block, and of the moves that it makes.
 
 A factor is a group and the tensors on which it acts. It says how a move is drawn, found between two layers, and undone;
-which point of its orbit is the canonical one, and how many dimensions the orbit has; and what is folded away before
-layers are compared. Everything above loops over the list :func:`attngeom.models.symmetry.block.factors` and asks no
-factor what it is.
+which point of its orbit is the canonical one, and how many dimensions the orbit has; what is folded away before layers
+are compared, and how far the tensors differ that it brought together. Everything above loops over the list
+:func:`attngeom.models.symmetry.block.factors` and asks no factor what it is.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.groups import Gauge, Group, Sampler
+from attngeom.limits.rounding import RESIDUAL_MARGIN
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.specification import GroupedAttention, TransformerBlock
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
+from attngeom.models.tensor_errors import Along, Errors, Loss, Noise, TensorPart, by_entry
 
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)
@@ -131,6 +133,17 @@ class Factor:
     def unfold(self, replay: Replay) -> None:
         """Undo the folding of the pattern, and move the other layer alike."""
 
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """Where folding summed more than it left: the parts, and the ratio of sizes."""
+        return iter(())
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        """How far the tensors of the factor differ in two layers that its ``move`` brought together.
+
+        A deferred move is not yet made in ``aligned``. ``noise`` is what folding lost.
+        """
+        return iter(())
+
 
 @dataclass(frozen=True)
 class AttentionFactor(Factor):
@@ -163,6 +176,11 @@ class AttentionFactor(Factor):
             return self.spec.latent.key_rank
         return reading.source.columns(bias) if constants else reading.source.seen
 
+    @property
+    def margin(self) -> float:
+        """What expected errors of heads are multiplied by; products by latents round twice."""
+        return RESIDUAL_MARGIN * (1 if self.spec.latent is None else 2)
+
     def weights(self, layer: LayerWeights) -> AttentionWeights:
         return layer.attentions[self.place]
 
@@ -191,6 +209,15 @@ class RowSlot:
 
     name: str
 
+    def part(self, place: str) -> TensorPart:
+        """The tensor whose rows these are: rotated and plain rows of a head lie in one."""
+        return TensorPart(place, self.name.removeprefix("rotated_"), Along.HEAD)
+
+    def errors(self, place: str, one: AttentionWeights, other: AttentionWeights, growth: Array) -> Errors:
+        """How far the rows differ, head by head."""
+        a, b = getattr(one, self.name), getattr(other, self.name)
+        return Errors(self.part(place), by_entry(a.weight, b.weight), by_entry(a.bias, b.bias), growth)
+
     def weight(self, weights: AttentionWeights) -> Array:
         """The rows without their constants."""
         own: Affine = getattr(weights, self.name)
@@ -216,6 +243,9 @@ class RowSlot:
 @dataclass(frozen=True)
 class ColumnSlot(RowSlot):
     """A map without constant whose columns are the rows that are meant."""
+
+    def errors(self, place: str, one: AttentionWeights, other: AttentionWeights, growth: Array) -> Errors:
+        return Errors(self.part(place), by_entry(getattr(one, self.name), getattr(other, self.name)), None, growth)
 
     def weight(self, weights: AttentionWeights) -> Array:
         own: Array = getattr(weights, self.name)
@@ -292,6 +322,22 @@ class RowFactor(AttentionFactor):
             for slot, rows in ((self.carried, new_carried), (self.dual, new_dual))
         }
         return weights.with_(**changes)
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        assert isinstance(move, Move)
+        return self.row_errors(self.weights(target), self.weights(aligned), move.group, move.element, noise)
+
+    def row_errors(
+        self, one: AttentionWeights, other: AttentionWeights, group: Group, element: Array, noise: Noise
+    ) -> Iterator[Errors]:
+        """The same for rows that an element of the group brought together."""
+        slots = self.carried, self.dual
+        known = all(slot.name in one.grams for slot in slots)
+        grams = (one.grams[self.carried.name], one.grams[self.dual.name]) if known else None
+        more = max(1.0, noise.get(self.carried.part(self.place), 1.0))
+        growths = group.match_errors(self.carried.weight(one), self.dual.weight(one), element, more, grams)
+        for slot, growth in zip(slots, growths):
+            yield slot.errors(self.place, one, other, self.margin * growth)
 
     def stored_element(self, move: Move) -> Array:
         """The element as files hold it."""

@@ -15,6 +15,7 @@ from attngeom.models.probes import AttentionProbe, Invariants, LatentInput
 from attngeom.models.specification import Norm, TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
+from attngeom.models.tensor_errors import Errors, Noise, TensorPart, whole
 
 SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "rotated_query")}
 """The latents and the maps that read them."""
@@ -146,6 +147,11 @@ class Latents(AttentionFactor):
         """⟨down x, down x'⟩ of each latent."""
         inputs = (probe.queries, probe.keys)
         return Invariants(joint=[own.gram() for own in inputs if isinstance(own, LatentInput)])
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        for name, (goal, latent) in _latents(self.weights(target), self.weights(aligned)).items():
+            part, one, other = TensorPart(self.place, name), goal.down, latent.down
+            yield Errors(part, whole(one.weight, other.weight), whole(one.bias, other.bias))
 
     def unfold(self, replay: Replay) -> None:
         weights = self.weights(replay.stored)

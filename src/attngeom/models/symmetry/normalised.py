@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import Gauge, Orthogonal, Sampler
+from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Orthogonal, Sampler
 from attngeom.groups.pivots import pivot_signs
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
@@ -20,7 +20,9 @@ from attngeom.models.probes import AttentionProbe, Invariants, Rows
 from attngeom.models.residues import P, dot, integers
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
+from attngeom.models.symmetry.attention import GroupedQueryKey, RotaryScales
 from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
+from attngeom.models.tensor_errors import Errors, Noise, TensorPart, by_entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +199,16 @@ class _GainFactor(AttentionFactor):
     def gains(self, weights: AttentionWeights) -> tuple[Array, Array]:
         assert weights.query_gain is not None and weights.key_gain is not None
         return weights.query_gain, weights.key_gain
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        """Rows as far apart as those without a norm that nothing moved, and the gains."""
+        one, other = self.weights(target), self.weights(aligned)
+        groups, pairs, plain = one.groups, one.rotated_key.shape[1], one.key.shape[1]
+        turns, still = np.ones((groups, pairs)), np.tile(np.eye(plain), (groups, 1, 1))
+        yield from RotaryScales(self.block, self.place).row_errors(one, other, ComplexScales(pairs), turns, noise)
+        yield from GroupedQueryKey(self.block, self.place).row_errors(one, other, GeneralLinear(plain), still, noise)
+        for name, a, b in zip(("query_gain", "key_gain"), self.gains(one), self.gains(other)):
+            yield Errors(TensorPart(self.place, name), by_entry(a, b))
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """Products of rows times gains, one by one, and what the norm sees: ⟨Q y, Q y'⟩ and ⟨K x, K x'⟩."""

@@ -16,6 +16,7 @@ from attngeom.models.readers import (
     key_bias_is_invisible,
     map_readers,
     readers_of,
+    reading_place,
     value_bias_is_constant,
 )
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm
@@ -23,6 +24,7 @@ from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import MeanShift, NormMove
 from attngeom.models.symmetry.places import Placed
+from attngeom.models.tensor_errors import Errors, Loss, Noise, TensorPart, lost, norm_errors, norms_of, summed_sizes
 
 LEAST_SHARE = 0.1
 """What must be left of Σ bias / gain, by which constants are divided that rows without a bias read from the norm."""
@@ -100,6 +102,24 @@ class InputNorm(Factor):
             rows = (affine.weight * weights.gain).mean(axis=-1)
             if rows.size and (self._takes_means(reader) or not np.any(weights.bias)):
                 replay.take(MeanShift(self.place, reader, rows))
+
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """Means of rows, and constants that are sums."""
+        weights, layers = stored.norms[self.place], (stored, folded)
+        for (reader, before), (_, after) in zip(*(readers_of(self.block, layer, self.place) for layer in layers)):
+            part = TensorPart(reading_place(self.place, reader), reader.removeprefix("rotated_"))
+            constant = np.any(weights.bias) or np.any(before.bias)
+            if self.norm.kind == "layer":
+                yield from lost(part, float(np.sqrt(before.column_squares @ weights.gain**2)), after.size)
+            if constant:
+                summed = summed_sizes(before, weights.bias)
+                # Biases are measured in units of their mean size: the head or unit with the largest sum bounds all.
+                largest = float(norms_of(summed).max(initial=0.0)) * float(np.sqrt(len(summed)))
+                yield from lost(part.bias, largest, float(np.linalg.norm(after.bias)))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        one, other = target.norms[self.place], aligned.norms[self.place]
+        return norm_errors(self.place, (one.gain, other.gain), (one.bias, other.bias))
 
     def _takes_means(self, reader: str) -> bool:
         """Whether the constant that comes with a mean direction of the reader has a place, or is not seen."""

@@ -17,8 +17,22 @@ from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
+from attngeom.models.tensor_errors import (
+    Along,
+    Errors,
+    Loss,
+    Noise,
+    TensorPart,
+    by_entry,
+    gathered,
+    lost,
+    size_of,
+    whole,
+)
 
 GOLDEN = (np.sqrt(5) - 1) / 2
+CORRECTION = TensorPart("mlp", "correction")
+"""What is added to the scores of experts where they are chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +128,23 @@ class HiddenUnits(Factor):
             up = Affine(up.weight, up.bias * scales[order])
         gate = None if mlp.gate is None else mlp.gate.pick(order)
         return layer.with_hidden(self.place, mlp.with_(gate=gate, up=up, down=down))
+
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        """What was written along 1."""
+        before, after = (layer.hidden[self.place].down for layer in (stored, folded))
+        return iter(()) if after is before else lost(TensorPart(self.place, "down"), size_of(before), size_of(after))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        """Every unit, the units of the aligned layer taken in order and scaled as they are read."""
+        assert isinstance(move, Units)
+        a, b, ones = target.hidden[self.place], aligned.hidden[self.place], np.ones(len(move.order))
+        for name, one, other, scales in (("gate", a.gate, b.gate, ones), ("up", a.up, b.up, move.scales)):
+            if one is not None and other is not None:
+                bias = by_entry(one.bias[:, None], (other.bias[move.order] * scales)[:, None])
+                yield Errors(TensorPart(self.place, name, Along.UNIT), gathered(one, other, move.order, scales), bias)
+        down = gathered(Affine.linear(a.down.T), Affine.linear(b.down.T), move.order, 1 / move.scales)
+        yield Errors(TensorPart(self.place, "down", Along.UNIT), down)
+        yield Errors(TensorPart(self.place, "down_bias"), whole(a.down_bias, b.down_bias))
 
     def _scales(self, mlp: MLPWeights, gauge: Gauge) -> Array:
         """Factors of up that fix the scale of every unit, where the unit has one."""
@@ -224,6 +255,11 @@ class OrderOfExperts(_ExpertsFactor):
         order = np.concatenate([g * size + np.argsort(-table[g], kind="stable") for g in groups])
         return ExpertOrder(order, np.zeros(router.shape[1]), 0.0).act(self.block, layer)
 
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        a, b = (self.experts(layer).router for layer in (target, aligned))
+        bias = by_entry(a.bias[:, None], b.bias[:, None])
+        yield Errors(TensorPart("mlp", "router"), by_entry(a.weight, b.weight), bias)
+
 
 @dataclass(frozen=True)
 class RouterShift(_ExpertsFactor):
@@ -271,3 +307,8 @@ class CorrectionShift(_ExpertsFactor):
         if wanted.correction is not None and have.correction is not None and mlp.correction is not None:
             moved = mlp.correction + (wanted.correction - have.correction)
             replay.layer = replay.layer.with_(mlp=mlp.with_(correction=moved))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        one, other = (self.experts(layer).correction for layer in (target, aligned))
+        if one is not None and other is not None:
+            yield Errors(CORRECTION, whole(one, other))
