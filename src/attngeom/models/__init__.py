@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from attngeom.rooms import names_of, open_room
 
 if TYPE_CHECKING:
+    from attngeom.groups import Sampler
     from attngeom.models.ancestry.lineage import Lineage, lineage
     from attngeom.models.comparison import ModelComparison, compare
     from attngeom.models.counts.redundancy import Redundancy, redundancy
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from attngeom.models.layer_comparison import LayerComparison
     from attngeom.models.merging import merge, write_merge
     from attngeom.models.model import Model, open_model
-    from attngeom.models.orbits import Sampler, canonical, random_symmetry, recover
+    from attngeom.models.orbits import canonical, random_symmetry, recover
     from attngeom.models.rewriting import align, canonicalize, teleport
     from attngeom.models.specification import TransformerSpec
     from attngeom.models.symmetry import act, compose, inverse
