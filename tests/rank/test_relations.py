@@ -1,13 +1,18 @@
 """Networks written to mislead: whatever is called proven is the rank of a float64 Jacobian at several points.
 
 The dimensions are such ranks, by central differences and singular values at four weights. What cannot be decided may
-be left undecided, but not be wrong.
+be left undecided, but not be wrong. A certificate of what was not proven, written all the same, is not accepted.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
+from attngeom.results import Proof
+from attngeom.verification import verify
 from tests.effort import thorough
 
 S = ()
@@ -47,6 +52,48 @@ def normed(w, x):
     return w["B"] @ (h / np.sqrt((h * h).mean()))
 
 
+def to_the_power(x, n):
+    """x^n by squaring."""
+    result = x
+    for bit in bin(n)[3:]:
+        result = result * result * x if bit == "1" else result * result
+    return result
+
+
+def near_one(x):
+    """Powers of it stay small."""
+    return 1 + x * x / 2**24
+
+
+def logarithm_of_a_power(w, x):
+    """Zero: log u^p = p log u, but u^p and u are equal mod p, and p log u is 0."""
+    return w["a"] * (np.log(to_the_power(near_one(x), P)) - P * np.log(near_one(x)))
+
+
+def exponential_of_logarithms(w, x):
+    """Zero: exp(q log u) = u^q, but q log u is 0 mod the prime q of the next level."""
+    return w["a"] * (np.exp(Q * np.log(near_one(x))) - to_the_power(near_one(x), Q))
+
+
+def shifted_exponential_of_a_logarithm(w, x):
+    """Zero: exp(log u + cos 1) = u exp(cos 1), where cos 1 has another value at every point."""
+    angle = np.cos(np.ones(()))
+    return w["a"] * (np.exp(np.log(near_one(x)) + angle) - near_one(x) * np.exp(angle))
+
+
+def multiple_angle(w, x):
+    """Zero: cos (p + 1) x, by the theorem of addition, but (p + 1) x and x are equal mod p."""
+    cos, sin = np.cos(x), np.sin(x)
+    a, b = cos, sin
+    for bit in bin(P + 1)[3:]:
+        a, b = a * a - b * b, 2 * a * b
+        a, b = (a * cos - b * sin, a * sin + b * cos) if bit == "1" else (a, b)
+    return w["a"] * (np.cos((P + 1) * x) - a)
+
+
+P, Q = 4068479, 2034239
+"""The primes of the first two levels: what holds mod these alone proves nothing."""
+ONE = {"a": S}
 FOUR = {"a": S, "b": S, "c": S, "d": S}
 THREE = {"a": S, "b": S, "c": S}
 CASES = {
@@ -80,6 +127,10 @@ CASES = {
         (2,),
         3,
     ),
+    "logarithm of a power": (logarithm_of_a_power, ONE, (), 0),
+    "exponential of logarithms": (exponential_of_logarithms, ONE, (), 0),
+    "shifted exponential": (shifted_exponential_of_a_logarithm, ONE, (), 0),
+    "multiple angle": (multiple_angle, ONE, (), 0),
     **dict(
         thorough(
             ("cancelled by exponentials", (cancelled_by_exponentials, THREE, (), 1)),
@@ -103,3 +154,8 @@ def test_what_is_proven_is_right(name):
         assert answer.lower_bound <= dimension
     if answer.is_proven:
         assert answer.dimension == dimension
+    elif answer.lower_bound == answer.upper_bound:
+        claimed = replace(answer, rank_proof=Proof("proven", "a lie"), standing="proven")
+        verdict = verify(certify_network(claimed), 100)
+        assert verdict.standing != "certified"
+        assert verdict.valid is not True or answer.dimension == dimension

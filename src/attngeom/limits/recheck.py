@@ -80,6 +80,12 @@ PATTERN_MARGIN = 1e-6
 """Signs and orders of floats at a real point need this share of the largest entry, so that a region is open."""
 SIGN_SAMPLES = 4096
 """Samples at which roots are looked at to see that their signs are free."""
+FREE_ARGUMENTS = 2000
+"""Arguments of functions whose independence is tested: their matrix is eliminated."""
+FREE_INSIDE = 600
+"""Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
+FREE_SPARE = 40
+"""Samples beyond the number of arguments whose independence is tested."""
 GUARD_SAMPLES = 2
 """Samples at which the fields are seen to leave the function as it is."""
 TRANSCRIPT_BITS = 120

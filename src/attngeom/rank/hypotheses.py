@@ -9,18 +9,20 @@
 - log: free values are right if the arguments are multiplicatively independent modulo constants and exponentials. A
   relation may be taken with an odd exponent; then the symbols (a/p) are dependent over GF(2), together with a constant.
 - exp of log: both together must be independent over Q modulo constants (Ax again), or exp(log u) = u would count twice.
-  Seen mod the next prime: logarithms add their full number to the rank of the arguments of exponentials and 1.
+  Seen mod the next prime: logarithms add their full number to the rank of the arguments of exponentials, modulo
+  functions of the weights, and that rank is what it is on paper: no relation of the arguments holds mod p alone.
 - Φ: free values are right (the primitive of exp(−x²/2) is not elementary) if no two arguments have squares that differ
   by a constant, but equal ones, and there are no logarithms: a² − b² = 2 log f gives exp(−a²/2) = exp(−b²/2)/f.
 - sin, cos: free values are right if the arguments, up to signs, are independent over Q modulo functions of the weights;
   seen by their differences between inputs at many weights, which are independent mod p.
+- Arguments are equal if they are so on paper; those that are equal mod p alone, such as x and x^p, are two.
 - Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,7 @@ from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.results import Proof
 from attngeom.verification.atoms import AtomTable
+from attngeom.verification.hypotheses import written_rank
 from attngeom.verification.programs import CheckedProgram
 
 
@@ -85,7 +88,7 @@ def _without_copies(program: Program, flags: Mapping[int, Array]) -> dict[int, A
     """The flags without the roots of what another root is taken of already, on paper."""
     found = dict(flags)
     try:
-        values = AtomTable(CheckedProgram.from_json(program.to_json())).values
+        values = _table(program).values
     except (SizeError, FormatError):
         return found
     known: set[Any] = set()
@@ -172,6 +175,29 @@ def _arguments(point: NamedPoint, names: tuple[str, ...], count: int) -> tuple[A
     return values[clear & ~np.isnan(values).any(axis=1)], reached
 
 
+def _distinct(program: Program, names: tuple[str, ...], up_to_signs: bool = False) -> list[int]:
+    """The columns of :func:`_arguments` that are different on paper; SizeError where writing them out is too long.
+
+    Arguments that are equal mod p alone, such as x and x^p, are two: their values are not free.
+    """
+    flags, values = needed_entries(program), _table(program).values
+    columns: dict[Any, int] = {}
+    number = 0
+    for place in program.places("formal"):
+        if program.nodes[place].data["name"] in names:
+            for k in np.flatnonzero(flags[place]).tolist():
+                times, monomial = values[program.nodes[place].inputs[0]][k]
+                columns.setdefault((abs(times) if up_to_signs else times, monomial), number)
+                number += 1
+    return list(columns.values())
+
+
+@lru_cache(maxsize=1)
+def _table(program: Program) -> AtomTable:
+    """The entries of a program on paper."""
+    return AtomTable(CheckedProgram.from_json(program.to_json()))
+
+
 def _check_formal(point: NamedPoint) -> list[Proof]:
     program = point.program
     names = {program.nodes[k].data["name"] for k in program.places("formal")}
@@ -210,7 +236,9 @@ def _check_logarithms_inside(point: NamedPoint) -> Proof:
     """Whether no rational combination of arguments of exponentials is one of logarithms: exp(log u) = u is not free.
 
     Ax's theorem asks that both together are independent over Q modulo constants. They are if logarithms add their full
-    number to the rank of the arguments and 1, mod the prime of the next level, at random weights and inputs.
+    number to the rank of the arguments, mod the prime of the next level, as changes between inputs at random weights;
+    and if the arguments have no more relations mod that prime than on paper: then a relation whose part in logarithms
+    is a multiple of the prime gives one that is not, after its part in arguments is taken away and both are divided.
     """
     program, q = point.program, CHAIN[1]
     flags = needed_entries(program)
@@ -221,6 +249,8 @@ def _check_logarithms_inside(point: NamedPoint) -> Proof:
     width = 1 + sum(int(flags[k].sum()) for k in (*outer, *inner))
     if width > TESTED_INSIDE:
         return Proof("probabilistic", f"{width:,} exponentials and logarithms in each other, too many to test")
+    if not all(program.depends_on_input[k] for k in inner):
+        return Proof("probabilistic", "log of weights alone, whose relations are not tested")
     rows: list[Array] = []
     number = 0
     while sum(map(len, rows)) < width + SPARE_ARGUMENTS and number < 8 * (width + SPARE_ARGUMENTS):
@@ -228,18 +258,31 @@ def _check_logarithms_inside(point: NamedPoint) -> Proof:
         number += 1
         traces, clear = other.evaluate([(k,) * (point.levels + 1) for k in range(4)], lowest=1)
         arguments = [_entries(traces, [sources[k]], {sources[k]: flags[k]}, 4) for k in outer]
-        values = np.concatenate(
-            [*arguments, np.ones((4, 1)), _entries(traces, inner, dict(enumerate(flags)), 4)], axis=1
-        )
-        rows.append(values[clear & ~np.isnan(values).any(axis=1)])
-    table = np.concatenate(rows)
-    logarithms = sum(int(flags[k].sum()) for k in inner)
-    equal = np.unique(table[:, width - logarithms :], axis=1).shape[1]
-    whole = Elimination(table.copy(), q, keep_upper=False).run().rank
-    without = Elimination(table[:, : width - logarithms].copy(), q, keep_upper=False).run().rank
-    if len(table) < width + SPARE_ARGUMENTS or whole < without + equal:
+        values = np.concatenate([*arguments, _entries(traces, inner, dict(enumerate(flags)), 4)], axis=1)
+        values = values[clear & ~np.isnan(values).any(axis=1)]
+        rows.append(values[1:] - values[:1])
+    try:
+        logarithms, entries = _distinct_inside(program, outer, inner)
+    except SizeError:
+        return Proof("probabilistic", "exponentials and logarithms in each other, too long to write out")
+    table, start = BalancedResidues(q).balance(np.concatenate(rows)), sum(int(flags[k].sum()) for k in outer)
+    whole = table[:, [*range(start), *(start + k for k in logarithms)]]
+    rank = Elimination(whole.copy(), q, keep_upper=False).run().rank
+    without = Elimination(table[:, :start].copy(), q, keep_upper=False).run().rank
+    if len(table) < width + SPARE_ARGUMENTS or rank < without + len(logarithms):
         return Proof("undecided", "exponentials of logarithms, which may be algebraic")
+    if without != written_rank(_table(program), entries):
+        return Proof("undecided", f"arguments of exponentials beside logarithms may be related mod {q} alone")
     return Proof("proven", "arguments of exp are independent of logarithms")
+
+
+def _distinct_inside(program: Program, outer: list[int], inner: list[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Which of the logarithms are different on paper, and the arguments of exponentials."""
+    flags, values = needed_entries(program), _table(program).values
+    keys = [values[program.nodes[k].inputs[0]][i] for k in inner for i in np.flatnonzero(flags[k]).tolist()]
+    first = {key: number for number, key in reversed(list(enumerate(keys)))}
+    entries = [(program.nodes[k].inputs[0], i) for k in outer for i in np.flatnonzero(flags[k]).tolist()]
+    return sorted(first.values()), entries
 
 
 def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, int], bool]) -> Proof:
@@ -249,14 +292,19 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
         return Proof("probabilistic", f"{words} of weights alone, whose relations are not tested")
     if values.shape[1] > TESTED_ARGUMENTS:
         return Proof("probabilistic", f"{values.shape[1]:,} values of {words}, too many to test for relations")
-    if not check(point, values.shape[1] + SPARE_ARGUMENTS):
+    try:
+        is_free = check(point, values.shape[1] + SPARE_ARGUMENTS)
+    except SizeError:
+        return Proof("probabilistic", f"values of {words}, too long to write out and test for relations")
+    if not is_free:
         return Proof("undecided", f"values of {words} that may depend on each other")
     return Proof("proven", f"values of {words} are free")
 
 
 def _logarithms_are_free(point: NamedPoint, count: int) -> bool:
     """Whether the symbols of the arguments, equal ones once, and a constant are independent over GF(2)."""
-    p, values = point.prime, np.unique(_arguments(point, ("log",), count)[0], axis=1)
+    p, names = point.prime, ("log",)
+    values = _arguments(point, names, count)[0][:, _distinct(point.program, names)]
     symbols = np.array([[pow(int(x) % p, (p - 1) // 2, p) != 1 for x in row] for row in values], dtype=np.int64)
     table = np.concatenate([np.ones((len(symbols), 1), dtype=np.int64), symbols.reshape(len(values), -1)], axis=1)
     return bool(rank_mod_p(table, 2) == table.shape[1])
@@ -264,7 +312,8 @@ def _logarithms_are_free(point: NamedPoint, count: int) -> bool:
 
 def _integrals_are_free(point: NamedPoint, count: int) -> bool:
     """Whether no argument is constant, and no two squares differ by a constant, but for equal arguments."""
-    values = np.unique(_arguments(point, ("gauss",), min(count, SPARE_ARGUMENTS))[0], axis=1)
+    names = ("gauss",)
+    values = _arguments(point, names, min(count, SPARE_ARGUMENTS))[0][:, _distinct(point.program, names)]
     squares = (values.astype(np.int64) ** 2) % point.prime
     columns = {tuple(column) for column in ((squares - squares[:1]) % point.prime).T.tolist()}
     return len(columns) == squares.shape[1] and tuple([0] * len(squares)) not in columns
@@ -272,19 +321,15 @@ def _integrals_are_free(point: NamedPoint, count: int) -> bool:
 
 def _angles_are_free(point: NamedPoint, count: int) -> bool:
     """Whether the arguments, up to their signs, are independent modulo functions of the weights."""
-    parts, seen, each, total = [], [], 8, 0
+    names, parts, each, total = ("sin", "cos"), [], 8, 0
+    distinct = _distinct(point.program, names, up_to_signs=True)
     while total < count:
         other = find_point(point.program, seed=total, region=point.region, name=f"{point.name}/angle")
-        values, _ = _arguments(other, ("sin", "cos"), each)
+        values = _arguments(other, names, each)[0][:, distinct]
         parts.append(values[1:] - values[:1])
-        seen.append(values)
         total += each - 1
-    field = BalancedResidues(point.prime)
-    whole, changes = field.balance(np.concatenate(seen)), field.balance(np.concatenate(parts))
-    signs = np.array([next((np.sign(x) for x in column if x), 1.0) for column in whole.T])
-    # Equal arguments count once; a x and a x + 1, whose differences are equal, are two, and related.
-    _, distinct = np.unique(whole * signs, axis=1, return_index=True)
-    return bool(Elimination(changes[:, distinct], point.prime, keep_upper=False).run().rank == len(distinct))
+    changes = BalancedResidues(point.prime).balance(np.concatenate(parts))
+    return bool(Elimination(changes, point.prime, keep_upper=False).run().rank == len(distinct))
 
 
 def exponents_are_independent(program: Program, seed: int = 0) -> bool:

@@ -40,10 +40,15 @@ def afford(needed: float, limit: float, what: str) -> None:
     >>> with budget_times(100):
     ...     afford(10**5, 4000, "rows")
     """
-    allowed = limit * _factor.get()
+    allowed = allowance(limit)
     if not needed <= allowed:
         reach = f"--budget {ceil(needed / limit)} allows it" if needed < LARGEST_FACTOR * limit else "out of reach"
         raise SizeError(f"the recheck needs {_number(needed)} {what}; the budget is {_number(allowed)} ({reach})")
+
+
+def allowance(limit: float) -> float:
+    """What a limit allows here: times the factor of :func:`budget_times`."""
+    return limit * _factor.get()
 
 
 def _number(x: float) -> str:

@@ -25,7 +25,6 @@ from attngeom.limits.recheck import (
     JACOBIAN_PRODUCTS,
     RECHECKED_DIMENSION,
     SAMPLE_INDEX,
-    SIGN_SAMPLES,
     SYMMETRY_FIELDS,
 )
 from attngeom.results import Proof, weakest
@@ -33,6 +32,7 @@ from attngeom.verification.atoms import AtomTable
 from attngeom.verification.budget import afford
 from attngeom.verification.coefficients import bound_by_coefficients
 from attngeom.verification.derivations import Derivations
+from attngeom.verification.hypotheses import check_hypotheses
 from attngeom.verification.interpreter import PRIMES, Interpreter, afford_gradients
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
@@ -95,31 +95,9 @@ class NetworkClaim:
             require(rank == size, f"the minor of size {size} has rank {rank} mod {PRIMES[0]}")
         proofs = [
             Proof("certified", f"a {size}×{size} minor is nonzero mod {PRIMES[0]}"),
-            *self._hypotheses(interpreter),
+            *check_hypotheses(interpreter, samples),
         ]
         return Proof(weakest(*(part.standing for part in proofs)), ", ".join(part.reason for part in proofs))
-
-    def _hypotheses(self, interpreter: Interpreter) -> list[Proof]:
-        """Whether values that stand for functions respect all relations between them."""
-        program = self.program
-        names = {node.data["name"] for node in program.nodes if node.operation == "formal"}
-        proofs = []
-        if max(interpreter.depths) >= len(PRIMES):
-            proofs.append(Proof("probabilistic", "exponentials are nested deeper than the chain of primes"))
-        elif names & {"exp", "gauss"}:
-            proofs.append(Proof("certified", "exponentials are independent by Ax"))
-        free = sorted(names - {"exp"})
-        if free:
-            proofs.append(
-                Proof("probabilistic", f"values of {', '.join(free)} are taken to be free, which is not rechecked")
-            )
-        if self._has("root"):
-            is_free = _signs_are_free(interpreter)
-            words = "signs of roots are free" if is_free else "signs of roots are taken to be free"
-            proofs.append(Proof("certified" if is_free else "probabilistic", words))
-        if self._has("pattern"):
-            proofs.append(Proof("certified", "signs are those of floats with a margin"))
-        return proofs
 
     # The upper bound
 
@@ -315,69 +293,3 @@ def _fold(program: CheckedProgram, record: Any) -> CheckedProgram:
         else:
             numbers.append(append(node.operation, tuple(numbers[k] for k in node.inputs), node.shape, **node.data))
     return CheckedProgram(tuple(nodes), numbers[program.output])
-
-
-def _signs_are_free(interpreter: Interpreter) -> bool:
-    """Whether each root exists at some samples and is missing at others, among those at which the ones before exist.
-
-    A number times a square is a residue at all of them or at none. Weights are fixed, so that this holds for the roots
-    of all samples together; roots of weights alone, which never change, are not seen to be free.
-    """
-    places = [k for k, node in enumerate(interpreter.program.nodes) if node.operation == "root"]
-    needed = _needed(interpreter.program)
-    present: set[tuple[int, int]] = set()
-    absent: set[tuple[int, int]] = set()
-    every = {(place, entry) for place in places for entry in np.flatnonzero(needed[place]).tolist()}
-    budget = min(SIGN_SAMPLES, int(2 * JACOBIAN_PRODUCTS / max(1, 100 * interpreter.cost())))
-    for index in range(budget):
-        values = interpreter.values((index,) * (interpreter.levels + 1))
-        for place in places:
-            result = values[place]
-            assert result is not None
-            gone = [k for k in np.flatnonzero(needed[place]).tolist() if result[1].ravel()[k]]
-            first = gone[0] if gone else None
-            there = [k for k in np.flatnonzero(needed[place]).tolist() if first is None or k < first]
-            present |= {(place, k) for k in there}
-            if first is not None:
-                radicand = values[interpreter.program.nodes[place].inputs[0]]
-                assert radicand is not None
-                # The root of 0 is missing too, which says nothing: a square times a number has zeros.
-                if radicand[0].ravel()[first]:
-                    absent.add((place, first))
-                break
-        if present >= every and absent >= every:
-            return True
-    return False
-
-
-def _needed(program: CheckedProgram) -> list[Array]:
-    """For each node which entries the output rests on."""
-    flags = [np.zeros(node.size, dtype=bool) for node in program.nodes]
-    flags[program.output][:] = True
-    for place in range(program.output, -1, -1):
-        node, own = program.nodes[place], flags[place]
-        if node.operation == "gather":
-            total = np.zeros(sum(program.nodes[k].size for k in node.inputs) + 1, dtype=bool)
-            total[node.data["index"][own]] = True
-            start = 0
-            for k in node.inputs:
-                flags[k] |= total[start : start + program.nodes[k].size]
-                start += program.nodes[k].size
-        elif node.operation == "contract":
-            terms, out = node.data["subscripts"].split("->")
-            words = terms.split(",")
-            for number, k in enumerate(node.inputs):
-                others = [words[1 - number]] if len(words) == 2 else []
-                operands = [own.reshape(node.shape).astype(np.int64)]
-                operands += [np.ones(program.nodes[node.inputs[1 - number]].shape, dtype=np.int64)] if others else []
-                rest = "".join(x for x in words[number] if x not in out + "".join(others))
-                kept = "".join(x for x in words[number] if x not in rest)
-                reached = np.einsum(f"{','.join([out, *others])}->{kept}", *operands) > 0
-                shape = [n if x in kept else 1 for x, n in zip(words[number], program.nodes[k].shape)]
-                flags[k] |= np.broadcast_to(reached.reshape(shape), program.nodes[k].shape).ravel()
-        elif node.operation == "pattern" and node.data["kind"] == "order":
-            flags[node.inputs[0]] |= bool(own.any())
-        else:
-            for k in node.inputs:
-                flags[k] |= own
-    return flags
