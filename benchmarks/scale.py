@@ -44,17 +44,20 @@ QUICK = {**LLAMA, "hidden_size": 512, "intermediate_size": 1792, "num_attention_
 def write_folder(config: dict[str, Any], folder: Path, noise: float = 0.0) -> Path:
     """Random weights, one shard for each layer; with ``noise`` those of the same seed, moved a little."""
     folder.mkdir()
-    shards: dict[str, dict[str, Any]] = {}
+    shards: dict[str, list[tuple[int, str, tuple[int, ...]]]] = {}
     for number, (name, shape) in enumerate(tensor_shapes(config).items()):
         layer = name.split(".")[2] if ".layers." in name else "rest"
-        rng = np.random.default_rng(number)
-        tensor = random_tensor(rng, name, shape, np.float32)
-        if noise:
-            tensor = tensor * (1 + noise * rng.standard_normal(shape, dtype=np.float32))
-        shards.setdefault(f"model-{layer}.safetensors", {})[name] = tensor.astype(ml_dtypes.bfloat16)
-    for name, tensors in shards.items():
-        save_file(tensors, folder / name)
-    table = {name: shard for shard, tensors in shards.items() for name in tensors}
+        shards.setdefault(f"model-{layer}.safetensors", []).append((number, name, shape))
+    for shard, members in shards.items():
+        tensors = {}
+        for number, name, shape in members:
+            rng = np.random.default_rng(number)
+            tensor = random_tensor(rng, name, shape, np.float32)
+            if noise:
+                tensor *= 1 + noise * rng.standard_normal(shape, dtype=np.float32)
+            tensors[name] = tensor.astype(ml_dtypes.bfloat16)
+        save_file(tensors, folder / shard)
+    table = {name: shard for shard, members in shards.items() for _, name, _ in members}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": table}))
     (folder / "config.json").write_text(json.dumps(config))
     return folder

@@ -13,6 +13,8 @@ from safetensors.numpy import save_file
 from attngeom.cli.app import run as run_command
 from attngeom.errors import InputError
 from attngeom.models import Model, lineage, open_model, teleport
+from attngeom.models.ancestry import content, streams
+from attngeom.models.ancestry import lineage as lineages
 from attngeom.models.ancestry.content import view_of
 from attngeom.models.ancestry.pictures import describe, draw_map
 from attngeom.models.ancestry.reference import reference as reference_table
@@ -302,3 +304,56 @@ def test_strangers_have_no_map_and_maps_fit_sixty_columns():
     assert "no map: no two layers are alike" in text and "│" not in text
     assert "█" in lineage(one, [one]).text()
     assert max(map(len, draw_map(np.eye(130)))) <= 60
+
+
+WIDE = {**SMALL, "hidden_size": 256, "vocab_size": 60}
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """Streams from width 256 on are wide, so that nothing has to be."""
+    for module in (content, streams, lineages):
+        monkeypatch.setattr(module, "SINGLE_PRECISION_WIDTH", 256)
+
+
+def test_a_wide_stream_with_few_tokens_is_compared_in_their_span(wide):
+    """Second moments would take minutes there; 120 named rows span 120 directions."""
+    parent = random_model(WIDE, 1)
+    child = noisy(parent, 0.1, 2)
+    found = lineage(child, [parent], unused=range(50, 60))
+    best = found.parents[0]
+    assert best.stream == "tokens, which span 120 of 256 directions" and found.verdict is True
+    assert best.similarity > 0.8 and best.width == 120 and best.test.own == 10
+    assert [layer.matches for layer in best.layers] == [0, 1, 2]
+    plain = numbers(child, parent)
+    for seed in range(choose(2, 50)):
+        for one, other in ((disguised(child, seed), parent), (child, disguised(parent, seed))):
+            assert np.abs(numbers(one, other) - plain).max() < 1e-4
+    stranger = lineage(random_model(WIDE, 5), [parent], unused=range(50, 60))
+    assert stranger.verdict is False and stranger.parents[0].similarity < 0.1
+    assert stranger.parents[0].test.p > 0.01
+
+
+def test_an_exact_copy_in_the_span_is_shared_and_equal_up_to_the_block(wide):
+    parent = random_model(WIDE, 1)
+    best = lineage(teleport(parent, 3, parts=PARTS).moved(), [parent]).parents[0]
+    assert abs(best.similarity - 1) < 1e-4
+    assert {part.symmetry for part in best.shared if part.part == "layer"} == {"a symmetry of the block"}
+
+
+def test_a_wide_stream_with_a_handful_of_tokens_is_left_open_in_one_sentence(wide):
+    parent = random_model({**WIDE, "vocab_size": 20}, 1)
+    found = lineage(noisy(parent, 0.01, 2), [parent])
+    assert found.verdict is None and found.standing == "undecided"
+    assert "span 40 of 256 directions, too few" in found.reason
+
+
+def test_tokens_that_say_the_same_leave_a_wide_stream_to_fewer_directions(wide):
+    """Equal rows and rows of zeros are no directions, however many there are."""
+    parent = random_model({**WIDE, "vocab_size": 400}, 1)
+    state = state_of(parent)
+    for table in ("model.embed_tokens.weight", "lm_head.weight"):
+        state[table][100:300], state[table][300:] = state[table][:1], 0.0
+    parent = open_model(state, parent.config)
+    best = lineage(noisy(parent, 0.0, 2), [parent]).parents[0]
+    assert best.stream == "tokens, which span 200 of 256 directions" and best.similarity > 0.999

@@ -104,6 +104,8 @@ UNIT_ALIKE = 0.5
 """A unit of one model counts as one of the other from this cosine on."""
 STREAM_RANK = 1e-9
 """Singular values of the product of the tables below this part of the largest leave R open."""
+STREAM_RANK_SINGLE = 1e-5
+"""The same for tables in float32."""
 FREQUENCY_ROUNDING = 1e-13
 """Relative rounding of a frequency that was computed as a power."""
 DEGENERATE_SIZE = 1e-10

@@ -65,7 +65,7 @@ class Forms:
 
     def seen(self, left: Array, right: Array, phases: Array | None = None) -> Array:
         """leftᵀ (form) right for a few directions, flattened per head; rotary forms are summed with given phases."""
-        one, other = (self.left @ left)[self.groups], self.right @ right
+        one, other = read(self.left, left)[self.groups], read(self.right, right)
         if self.each:
             assert phases is not None
             one = one.conj() * phases[: one.shape[1], None]
@@ -108,31 +108,83 @@ class HeadContent:
 
 
 @dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows W of units in the stream R x, W Rᵀ, of which only those are made that are asked for.
+
+    >>> Rows(Affine.linear(np.eye(3)), np.array([[0.0, 1.0, 0.0]])).take(np.array([1, 2])).tolist()
+    [[1.0], [0.0]]
+    """
+
+    source: Affine
+    change: Array | None = None
+    kind: type = np.float64
+    order: Array | None = None
+    """The rows that count, all of them by default."""
+
+    def __len__(self) -> int:
+        return len(self.source.bias) if self.order is None else len(self.order)
+
+    @property
+    def width(self) -> int:
+        return self.source.shape[1] if self.change is None else len(self.change)
+
+    def take(self, order: Array | None = None) -> Array:
+        """The rows as an array, or some of them."""
+        if self.order is not None:
+            order = self.order if order is None else self.order[order]
+        rows = self.source.weight if order is None else self.source.piece(slice(None), order)
+        rows = rows.astype(self.kind, copy=False)
+        return rows if self.change is None else rows @ self.change.T
+
+    def project(self, directions: Array) -> Array:
+        """The rows along a few directions."""
+        back = directions if self.change is None else self.change.T @ directions
+        if self.order is not None:
+            return self.take() @ directions.astype(self.kind)
+        return np.asarray(self.source.project(back.astype(self.kind)))
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The norms of the rows before the change, without a copy of them."""
+        columns = self.source.by_columns
+        total = np.zeros(len(self.source.bias))
+        for part in self.source.parts(columns=columns):
+            piece = self.source.piece(part, columns=columns)
+            total[slice(None) if columns else part] += np.einsum("ij,ij->i", piece, piece)
+        sizes = np.sqrt(total)
+        return np.asarray(sizes if self.order is None else sizes[self.order])
+
+
+@dataclass(frozen=True, eq=False)
 class UnitContent:
     """The units of one MLP or expert, one row each: ``switch`` (gate or incoming), ``up`` beside a gate, ``down``."""
 
-    switch: Array
-    up: Array | None
-    down: Array
+    switch: Rows
+    up: Rows | None
+    down: Rows
     is_odd: bool = False
 
     @property
     def count(self) -> int:
         return len(self.switch)
 
+    @property
+    def incoming(self) -> Rows:
+        """What is read beside the switch, or the switch itself."""
+        return self.switch if self.up is None else self.up
+
     def largest(self, count: int) -> UnitContent:
         """The units of largest weight ‖up‖ ‖down‖, which no scale moves."""
         if count >= self.count:
             return self
-        sizes = _sizes(self.switch if self.up is None else self.up) * _sizes(self.down)
-        chosen = np.sort(np.argsort(-sizes, kind="stable")[:count])
-        up = None if self.up is None else self.up[chosen]
-        return UnitContent(self.switch[chosen], up, self.down[chosen], self.is_odd)
+        sizes = self.incoming.sizes * self.down.sizes
+        order = np.sort(np.argsort(-sizes, kind="stable")[:count])
+        up = None if self.up is None else replace(self.up, order=order)
+        return UnitContent(replace(self.switch, order=order), up, replace(self.down, order=order), self.is_odd)
 
     def seen(self, left: Array, right: Array) -> Array:
         """leftᵀ (Σ up ⊗ down) right, flattened: it knows no order and no scale."""
-        up = self.switch if self.up is None else self.up
-        return np.asarray(((up @ left).T @ (self.down @ right)).ravel())
+        return np.asarray((self.incoming.project(left).T @ self.down.project(right)).ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +196,7 @@ class Content:
 
 
 Change = Mapping[str, Array]
-"""Name of a stack → R of its stream, x' = R x."""
+"""Name of a stack → R of its stream, x' = R x; with fewer rows than columns: a part of the stream."""
 
 
 def content_of(view: ModelView, layer: int, change: Change | None = None, limit: int | None = None) -> Content:
@@ -166,9 +218,8 @@ def content_of(view: ModelView, layer: int, change: Change | None = None, limit:
     else:
         assert isinstance(spec, MLP)
         parts = [(spec, folded.mlp)]
-    mlps = (_units(mlp, weights, kind) for mlp, weights in parts)
-    chosen = (units if limit is None else units.largest(limit) for units in mlps)
-    return Content(tuple(heads), tuple(_moved(units, own) for units in chosen))
+    mlps = (_units(mlp, weights, kind, own) for mlp, weights in parts)
+    return Content(tuple(heads), tuple(units if limit is None else units.largest(limit) for units in mlps))
 
 
 def view_of(model: Model) -> ModelView:
@@ -178,20 +229,31 @@ def view_of(model: Model) -> ModelView:
 
 
 def _matrix(change: Change | None, stack: str, kind: type) -> Array | None:
-    return None if change is None else change[stack].astype(kind)
+    return None if change is None else change[stack].astype(kind, copy=False)
+
+
+def read(rows: Array, columns: Array) -> Array:
+    """Rows, complex ones as their two parts, times real columns, in the precision of the rows."""
+    columns = columns.astype(rows.real.dtype, copy=False)
+    if not np.iscomplexobj(rows):
+        return np.asarray(rows @ columns)
+    product = np.empty((*rows.shape[:-1], columns.shape[1]), dtype=rows.dtype)
+    product.real, product.imag = rows.real @ columns, rows.imag @ columns
+    return product
 
 
 def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, kind: type) -> HeadContent:
     """Heads as readers of the stream; keys and values read the stream ``source``."""
     queries, keys = weights.query_latent, weights.key_latent
 
-    def read(rows: Affine, latent: LatentWeights | None, change: Array | None) -> Array:
+    def changed(rows: Affine, latent: LatentWeights | None, change: Array | None) -> Array:
         weight = rows.weight if latent is None else rows.weight @ latent.down.weight
         weight = weight.astype(np.result_type(kind, np.complex64) if np.iscomplexobj(weight) else kind, copy=False)
-        return np.asarray(weight if change is None else weight @ change.T)
+        return np.asarray(weight if change is None else read(weight, change.T))
 
-    rotated_query, rotated_key = read(weights.rotated_query, queries, own), read(weights.rotated_key, None, source)
-    query, key = read(weights.query, queries, own), read(weights.key, keys, source)
+    rotated_query = changed(weights.rotated_query, queries, own)
+    rotated_key = changed(weights.rotated_key, None, source)
+    query, key = changed(weights.query, queries, own), changed(weights.key, keys, source)
     pairs = rotated_query.shape[1]
     if weights.query_gain is not None and weights.key_gain is not None:
         rotated_query, rotated_key = (
@@ -204,7 +266,7 @@ def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, k
     return HeadContent(
         Forms(rotated_key, rotated_query, each=True) if pairs else None,
         Forms(key, query) if query.shape[1] else None,
-        Forms(read(weights.value, keys, source), np.ascontiguousarray(output.transpose(0, 2, 1))),
+        Forms(changed(weights.value, keys, source), np.ascontiguousarray(output.transpose(0, 2, 1))),
     )
 
 
@@ -217,20 +279,11 @@ def _every(rows: Array, heads: int) -> Array:
     return np.repeat(rows, heads // len(rows), axis=0)
 
 
-def _units(spec: MLP, weights: MLPWeights, kind: type) -> UnitContent:
-    down: Array = np.asarray(weights.down.T, dtype=kind)
-    up: Array = np.asarray(weights.up.weight, dtype=kind)
+def _units(spec: MLP, weights: MLPWeights, kind: type, change: Array | None) -> UnitContent:
+    def rows(source: Affine) -> Rows:
+        return Rows(source, change, kind)
+
+    down = rows(Affine.linear(weights.down.T))
     if weights.gate is None:
-        return UnitContent(up, None, down, spec.activation in ODD)
-    return UnitContent(np.asarray(weights.gate.weight, dtype=kind), up, down)
-
-
-def _moved(units: UnitContent, change: Array | None) -> UnitContent:
-    if change is None:
-        return units
-    up = None if units.up is None else units.up @ change.T
-    return UnitContent(units.switch @ change.T, up, units.down @ change.T, units.is_odd)
-
-
-def _sizes(rows: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+        return UnitContent(rows(weights.up), None, down, spec.activation in ODD)
+    return UnitContent(rows(weights.gate), rows(weights.up), down)

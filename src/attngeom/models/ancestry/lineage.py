@@ -176,19 +176,17 @@ def _name(model: Model) -> str:
 def _compare(
     child: Model, parent: Model, unused: Sequence[int] | None, seed: int, tries: int, crew: Crew, step: Progress
 ) -> Parentage:
+    near, far = view_of(parent), view_of(child)
     left_out = _why_not(child, parent)
     if left_out:
-        spectra = compare_spectra(view_of(child), view_of(parent))
-        return Parentage(
-            path=_name(parent), similarity=None, heads=None, units=None, left_out=left_out, untested=left_out,
-            spectra=spectra,
-        )  # fmt: skip
-    near, far = view_of(parent), view_of(child)
+        return _uncompared(near, far, left_out)
     words, other_words = read_vocabulary(parent.path), read_vocabulary(child.path)
     tokens = None
     if words is not None and other_words is not None:
         tokens = match_tokens(words.ids, other_words.ids, parent.spec.vocabulary, child.spec.vocabulary)
     change = find_change(near, far, tokens=tokens)
+    if change.rank is not None and change.rank < REFERENCE_WIDTH:
+        return _uncompared(near, far, f"{change.source}, too few; tokens of the same names would give more")
     aligned = _align(near, far, change, crew, step)
     if aligned.similarity < STREAM_DOUBT and change.source == "tokens" and child.spec.width < SINGLE_PRECISION_WIDTH:
         # Tokens may have other names, or layers come from elsewhere: what has no names is asked as well.
@@ -197,7 +195,8 @@ def _compare(
     change, matches = aligned.change, aligned.matches
     shared = shared_outside(child, parent)
     close = [pair for pair in matches if pair.similarity >= LAYER_SHARED]
-    items = [(child, pair.layer, parent, pair.matches, change.change) for pair in close]
+    turns = change.change if change.rank is None else None
+    items = [(child, pair.layer, parent, pair.matches, turns) for pair in close]
     shared += [part for part in each_layer(shared_layer, items, crew) if part is not None]
     kinds, untested = _kinds(parent, words, unused)
     test = unused_test(near, far, kinds, seed=seed, tries=tries, tokens=tokens) if kinds else None
@@ -205,8 +204,16 @@ def _compare(
         untested = "fewer than two of the unused tokens are in both vocabularies"
     return Parentage(
         path=_name(parent), similarity=aligned.similarity, heads=aligned.heads, units=aligned.units, layers=matches,
-        shared=tuple(shared), width=child.spec.width, stream=change.source, table=aligned.table,
+        shared=tuple(shared), width=change.rank or child.spec.width, stream=change.source, table=aligned.table,
         test=test, untested=untested,
+    )  # fmt: skip
+
+
+def _uncompared(parent: ModelView, child: ModelView, left_out: str) -> Parentage:
+    """Two models whose contents have no common stream: spectra are all that is told."""
+    return Parentage(
+        path=_name(parent.model), similarity=None, heads=None, units=None, left_out=left_out, untested=left_out,
+        spectra=compare_spectra(child, parent),
     )  # fmt: skip
 
 
@@ -260,9 +267,13 @@ def _why_not(child: Model, parent: Model) -> str:
 
 def _map(parent: ModelView, child: ModelView, change: StreamChange, crew: Crew, step: Progress) -> Array:
     """Likeness of sketches, layers of the child × layers of the parent."""
-    near = each_layer(_sketch, [(parent, layer, None) for layer in range(parent.model.layers)], crew, step)
-    own = [change.change[child.model.place(layer)[0].name] for layer in range(child.model.layers)]
-    far = each_layer(_sketch, [(child, layer, matrix) for layer, matrix in enumerate(own)], crew, step)
+    near, far = (
+        each_layer(
+            _sketch, [(view, i, None if own is None else own[view.model.place(i)[0].name])
+            for i in range(view.model.layers)], crew, step,
+        )
+        for view, own in ((parent, change.near), (child, change.change))
+    )  # fmt: skip
     stacks = [[view.model.place(layer)[0].name for layer in range(view.model.layers)] for view in (child, parent)]
     table = np.full((len(far), len(near)), -1.0)
     for i, j in product(range(len(far)), range(len(near))):
@@ -287,7 +298,7 @@ def _best_layer(
     order = sorted(range(len(row)), key=lambda match: -digits.ranking(float(row[match])))[:2]
     tried = [match for match in order if row[match] >= row[order[0]] - LAYERS_ALIKE]
     content = content_of(child, layer, change.change, COMPARED_UNITS)
-    likenesses = [(match, compare_contents(content, content_of(parent, match))) for match in sorted(tried)]
+    likenesses = [(match, compare_contents(content, content_of(parent, match, change.near))) for match in sorted(tried)]
     return max(likenesses, key=lambda pair: digits.ranking(pair[1].similarity))
 
 

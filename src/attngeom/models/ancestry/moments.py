@@ -44,14 +44,14 @@ def layer_moments(content: Content) -> Moments:
             add(f"{name} right", right)
     mean = np.zeros(heads.values.left.shape[-1])
     for units in content.mlps:
-        up = units.switch if units.up is None else units.up
-        sizes, downs = np.linalg.norm(up, axis=1), np.linalg.norm(units.down, axis=1)
+        up, down, switch = units.incoming.take(), units.down.take(), units.switch.take()
+        sizes, downs = np.linalg.norm(up, axis=1), np.linalg.norm(down, axis=1)
         add("up", up, downs**2)
-        add("down", units.down, sizes**2)
+        add("down", down, sizes**2)
         if units.up is not None:
-            add("switch", units.switch)
+            add("switch", switch)
         if not units.is_odd:
-            mean += (sizes * downs / np.maximum(np.linalg.norm(units.switch, axis=1), CONTENT_ZERO)) @ units.switch
+            mean += (sizes * downs / np.maximum(np.linalg.norm(switch, axis=1), CONTENT_ZERO)) @ switch
     return Moments({name: moment / (np.linalg.norm(moment) or 1.0) for name, moment in sums.items()}, mean)
 
 

@@ -15,7 +15,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import CONTENT_ZERO
 from attngeom.limits.trials import SKETCH_DIRECTIONS
-from attngeom.models.ancestry.content import Content, Forms, HeadContent, UnitContent
+from attngeom.models.ancestry.content import Content, Forms, HeadContent, Rows, UnitContent
 
 SEED = 20261118
 
@@ -80,11 +80,15 @@ def assign(scores: Array) -> tuple[Array, Array]:
 
 def _compare_units(child: UnitContent, parent: UnitContent) -> Array:
     """For every unit of the child that finds one, the cosine of what it was not matched on."""
-    switches = _unit_rows(child.switch) @ _unit_rows(parent.switch).T
+    switches = _unit_rows(child.switch.take()) @ _unit_rows(parent.switch.take()).T
     rows, columns = assign(np.abs(switches) if child.is_odd else switches)
-    result = (_unit_rows(child.down[rows]) * _unit_rows(parent.down[columns])).sum(axis=1)
+
+    def cosines(one: Rows, other: Rows) -> Array:
+        return np.asarray((_unit_rows(one.take(rows)) * _unit_rows(other.take(columns))).sum(axis=1))
+
+    result = cosines(child.down, parent.down)
     if child.up is not None and parent.up is not None:
-        result = result * (_unit_rows(child.up[rows]) * _unit_rows(parent.up[columns])).sum(axis=1)
+        result = result * cosines(child.up, parent.up)
     elif child.is_odd:
         result = result * np.sign(switches[rows, columns])
     return np.asarray(result)
@@ -99,8 +103,7 @@ def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> 
     """For every MLP of the child one of the parent: an assignment of experts, the nearest where it has fewer."""
     if len(parent) == 1:
         return [0] * len(child)
-    width = child[0].switch.shape[1]
-    left, right = directions(width)
+    left, right = directions(child[0].switch.width)
     one, other = (_unit_rows(np.array([mlp.seen(left, right) for mlp in side])) for side in (child, parent))
     table = one @ other.T
     if len(child) > len(parent):
@@ -133,7 +136,7 @@ class Sketch:
     def of(cls, content: Content, change: Array | None = None) -> Sketch:
         """Functions of the content alone, so no disguise moves them; the stream is seen as R x."""
         heads = content.heads[0]
-        left, right = directions(heads.values.left.shape[-1])
+        left, right = directions(heads.values.left.shape[-1] if change is None else len(change))
         if change is not None:
             left, right = change.T @ left, change.T @ right
         turns = phases(_pairs(heads))

@@ -2,20 +2,21 @@
 
 Every group of changes of a stream that a family allows lies in O(d), so the orthogonal R is right for all of them.
 Rows of token and position tables and of the head have names; each table counts alike. Where the named rows are too few,
-second moments of contents decide (`moments`).
+second moments of contents decide (`moments`). In wide streams these would take minutes: there contents are compared in
+the span of the named rows, which no disguise takes them out of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.limits.rounding import STREAM_RANK
-from attngeom.limits.work import TABLE_ROWS
+from attngeom.limits.rounding import STREAM_RANK, STREAM_RANK_SINGLE
+from attngeom.limits.work import SINGLE_PRECISION_WIDTH, STREAM_ROWS, TABLE_ROWS
 from attngeom.models.ancestry.content import Change, content_of
 from attngeom.models.ancestry.moments import layer_moments, match_moments, most_alike, thirds
 from attngeom.models.views import ModelView
@@ -27,7 +28,12 @@ class StreamChange:
 
     change: Change
     source: str
-    """"tokens", "moments" or "moments of one layer"."""
+    """"tokens", "moments", "moments of one layer", or "tokens, which span n of d directions"."""
+    near: Change | None = None
+    """Where tokens span a part of the stream alone: what brings the parent into it; ``change`` does so for the child.
+    """
+    rank: int | None = None
+    """The least number of directions that are compared, where these are not all."""
 
 
 def named_rows(view: ModelView, keep: Collection[int] | None = None) -> dict[str, dict[str, Array]]:
@@ -66,19 +72,47 @@ def find_change(
     if tokens is not None and keep:
         tokens, keep = tokens[~np.isin(tokens[:, 0], np.fromiter(keep, int))], None
     near, far = named_rows(parent, keep), named_rows(child, keep)
-    result: dict[str, Array] = {}
-    is_open = False
+    width = child.model.spec.width
+    kind = np.float32 if width >= SINGLE_PRECISION_WIDTH else np.float64
+    result: dict[str, tuple[Array, Array]] = {}
     for stack in child.model.spec.stacks:
         one, other = near.get(stack.name, near[parent.model.spec.stack.name]), far[stack.name]
-        product = _product(one, other, tokens)
-        if product is None:
-            is_open = True
-            continue
-        left, values, right = lapack.svd(product)
-        # The mean of a LayerNorm's stream is read by nobody: one direction may stay open.
-        is_open |= bool((values < STREAM_RANK * values[0]).sum() > 1)
-        result[stack.name] = np.asarray(left @ right)
-    return changes_by_moments(parent, child)[0] if is_open else StreamChange(result, "tokens")
+        result[stack.name] = _common_span(_paired(one, other, tokens, kind), width)
+    rank = min(len(own) for own, _ in result.values())
+    # The mean of a LayerNorm's stream is read by nobody: one direction may stay open.
+    if rank >= width - 1:
+        return StreamChange({name: own.T @ moved for name, (own, moved) in result.items()}, "tokens")
+    if width < SINGLE_PRECISION_WIDTH:
+        return changes_by_moments(parent, child)[0]
+    sides = [{name: pair[i] for name, pair in result.items()} for i in (1, 0)]
+    return StreamChange(sides[0], f"tokens, which span {rank} of {width} directions", near=sides[1], rank=rank)
+
+
+def _common_span(tables: Sequence[tuple[Array, Array]], width: int) -> tuple[Array, Array]:
+    """(B, C), r × width, with orthonormal rows, Bᵀ C the polar factor of Σ XᵀX' / ‖X‖‖X'‖; all of it if r ≥ width − 1.
+
+    >>> one, other = _common_span([(np.array([[0.0, 2.0, 0.0]]), np.array([[3.0, 0.0, 0.0]]))], 3)
+    >>> (one.T @ other).round(12).tolist()
+    [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    tables = [(left, right) for left, right in tables if np.any(left) and np.any(right)]
+    count = sum(len(left) for left, _ in tables)
+    if not count:
+        return np.zeros((0, width)), np.zeros((0, width))
+    sizes = [float(np.linalg.norm(left) * np.linalg.norm(right)) for left, right in tables]
+    limit = STREAM_RANK if tables[0][0].dtype == np.float64 else STREAM_RANK_SINGLE
+    if count >= width - 1:
+        total = sum((left.T @ right / size for (left, right), size in zip(tables, sizes)), np.zeros(()))
+        one, values, two = lapack.svd(total.astype(tables[0][0].dtype, copy=False))
+        one = one.T
+    else:
+        chosen = np.linspace(0, count - 1, min(count, STREAM_ROWS)).astype(int)
+        sides = [np.concatenate([pair[i] / size**0.5 for pair, size in zip(tables, sizes)])[chosen] for i in (0, 1)]
+        (basis, triangle), (other, twin) = (lapack.qr(side.T) for side in sides)
+        one, values, two = lapack.svd(triangle @ twin.T)
+        one, two = (basis @ one).T, (other @ two.T).T
+    rank = int((values >= limit * values[0]).sum())
+    return (one, two) if rank >= width - 1 else (one[:rank], two[:rank])
 
 
 def changes_by_moments(parent: ModelView, child: ModelView) -> list[StreamChange]:
@@ -95,23 +129,21 @@ def changes_by_moments(parent: ModelView, child: ModelView) -> list[StreamChange
     return [StreamChange(dict.fromkeys(stacks, match_moments(*sides)), way) for way, sides in ways.items()]
 
 
-def _product(one: Mapping[str, Array], other: Mapping[str, Array], tokens: Array | None) -> Array | None:
-    """Σ over tables of XᵀX' of rows of the same name, each table normalised; None if there are none."""
-    total: Array | None = None
-    for part in one.keys() & other.keys():
+def _paired(
+    one: Mapping[str, Array], other: Mapping[str, Array], tokens: Array | None, kind: type
+) -> list[tuple[Array, Array]]:
+    """Rows of the same name of both, table by table."""
+    pairs = []
+    for part in sorted(one.keys() & other.keys()):
         left, right = one[part], other[part]
-        if tokens is not None and part in ("embedding", "head"):
-            left, right = left[tokens[:, 0]], right[tokens[:, 1]]
-        count = min(len(left), len(right))
-        if len(left) != len(right) and part not in ("embedding", "head"):
+        is_tokens = part in ("embedding", "head")
+        if len(left) != len(right) and not is_tokens:
             continue
-        rows = np.linspace(0, count - 1, min(count, TABLE_ROWS)).astype(int)
-        left, right = (np.asarray(table[rows], dtype=np.float64) for table in (left, right))
-        size = np.linalg.norm(left) * np.linalg.norm(right)
-        if size:
-            product = left.T @ right / size
-            total = product if total is None else total + product
-    return total
+        places = np.arange(min(len(left), len(right)))
+        near, far = tokens.T if tokens is not None and is_tokens else (places, places)
+        rows = np.linspace(0, len(near) - 1, min(len(near), TABLE_ROWS)).astype(int)
+        pairs.append((left[near[rows]].astype(kind, copy=False), right[far[rows]].astype(kind, copy=False)))
+    return pairs
 
 
 def match_tokens(parent: Mapping[str, int], child: Mapping[str, int], rows: int, child_rows: int) -> Array | None:
