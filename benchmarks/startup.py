@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-from attngeom.cli.app import COMMANDS
+from attngeom.cli.commands import COMMANDS
 from contract import emit, require
 
 

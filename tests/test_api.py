@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import attngeom
-from attngeom.cli.app import COMMANDS
+from attngeom.cli.commands import COMMANDS
 from tests.api import RECORD, ROOMS, interface
 from tests.sources import SOURCE
 

@@ -10,7 +10,7 @@ import attngeom
 from attngeom.drawing import Picture
 from attngeom.equations.ideal.records import GeneratorModule
 from attngeom.exact import QQ, RR
-from attngeom.exact.polynomials import Polynomial
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.network import Architecture, random_weights
 from attngeom.results import STANDINGS, Result
 from tests.effort import choose

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attngeom.atlas.questions import BUILT_IN
-from attngeom.cli.app import COMMANDS
+from attngeom.cli.commands import COMMANDS
 from attngeom.explore.views import VIEWS
 from attngeom.papers import CLAIMS
 from attngeom.programs.frontends import FRONTENDS

@@ -19,7 +19,7 @@ NO_LIMITS = {
     },
     "primes": {
         "programs/arithmetic.py": "CHAIN",
-        "exact/primes.py": "SMALL_PRIME BLAS_PRIME WORD_PRIME BIG_PRIME",
+        "exact/numbers.py": "SMALL_PRIME BLAS_PRIME WORD_PRIME BIG_PRIME",
         "equations/ideal/implicitization.py": "SECOND_PRIME",
         "models/residues.py": "BITS",
         "verification/interpreter.py": "PRIMES",

@@ -9,7 +9,7 @@ MOST = {
     "dim --widths 3,3,3 --attention 2 --prove": 39,
     "compare {in}/deep.safetensors {in}/deep_moved.safetensors": 45,
     "certify {in}/coefficients_layer.json": 30,
-    "implicitize --d 3 --a 2 --max-degree 3": 57,
+    "implicitize --d 3 --a 2 --max-degree 3": 44,
     "model compare {in}/llama_model {in}/llama_model": 45,
     "lambda {in}/layer.json": 28,
 }

@@ -8,7 +8,8 @@ import re
 from typing import Any
 
 import attngeom
-from attngeom.cli.app import COMMANDS, run
+from attngeom.cli.app import run
+from attngeom.cli.commands import COMMANDS
 
 
 def _help(words: list[str]) -> str:

@@ -15,7 +15,7 @@ from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.tables import RowCondition, export, flatten, select, to_csv, to_markdown
 from attngeom.errors import FormatError, InputError
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.network import Architecture
 from attngeom.results import Proof
 from attngeom.verification.verdicts import Verdict

@@ -15,7 +15,7 @@ import numpy as np
 from attngeom.atlas.questions import Question, integers, register, table_values
 from attngeom.atlas.records import Answer, Task
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 
 
 class Rank(Question):

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attngeom.cli.app import COMMANDS, GROUPS, MEANT, build_command, read_options, run
+from attngeom.cli.app import build_command, read_options, run
+from attngeom.cli.commands import COMMANDS, GROUPS, MEANT
 
 WITHOUT_CHANCE = {
     *("canonicalize", "coefficients", "demo", "explore", "fingerprint", "forward", "import", "info", "invariants"),

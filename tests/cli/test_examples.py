@@ -11,7 +11,7 @@ import webbrowser
 import pytest
 
 from attngeom.cli import app
-from attngeom.cli.examples import EXAMPLES
+from attngeom.cli.commands import EXAMPLES
 from attngeom.explore.server import Explorer
 from tests.effort import spread
 from tests.example_files import copy_examples

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from attngeom.cli.values import converter
+from attngeom.cli.parameters import converter
 
 ONE, MANY = SimpleNamespace(multiple=False, nargs=1), SimpleNamespace(multiple=False, nargs=-1)
 

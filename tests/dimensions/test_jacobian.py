@@ -8,9 +8,9 @@ from attngeom.dimensions.effective import effective_layers, effective_widths
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.slices import full_blocks, random_slice
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
-from attngeom.network.attention.rule import swap
 from attngeom.network.symmetry import infinitesimal_action
 from tests.effort import examples
 

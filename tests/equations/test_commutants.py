@@ -9,11 +9,11 @@ from attngeom.equations import Variety, families, find_family
 from attngeom.equations.families.commutants import adjugate, commutant_matrix, standard_polynomial
 from attngeom.equations.family import vanishes_identically
 from attngeom.equations.ideal import implicitize
-from attngeom.equations.points import Points, cross_coordinates, random_points
+from attngeom.equations.variety import Points, cross_coordinates, random_points
 from attngeom.errors import SizeError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BIG_PRIME, WORD_PRIME
 
 FIELD = GF(BIG_PRIME)
 SIZES = [(2, 1, 1, 2, 2), (2, 1, 2, 4, 2), (3, 1, 1, 3, 3), (4, 2, 1, 2, 2), (4, 2, 2, 5, 2), (4, 1, 2, 5, 2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attngeom.equations import Variety, families, find_family
-from attngeom.equations.families.attention_rank import AttentionRank
+from attngeom.equations.families.flattenings import AttentionRank
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
 
 SMALL = [Variety(2, 1, tokens=2), Variety(2, 2, tokens=3, d_out=2), Variety(3, 1, tokens=2, d_out=2), Variety(3, 2)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from attngeom.errors import InputError
 from attngeom.exact import QQ, Balls
-from attngeom.exact.balls import certify_invertible, certify_rank
+from attngeom.exact.precise import certify_invertible, certify_rank
 from tests.effort import examples
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attngeom.errors import InputError
 from attngeom.exact import BLAS_PRIME, QQ, WORD_PRIME
 from attngeom.exact.lifting import crt, lift_nullspace, reconstruct, reconstruct_array
-from attngeom.exact.primes import primes_from
+from attngeom.exact.numbers import primes_from
 from tests.effort import examples
 
 PRIMES = [WORD_PRIME, BLAS_PRIME, 2147483587, 1000003, 101]

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import BIG_PRIME, BLAS_PRIME, GF, WORD_PRIME
-from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import choose_method, echelon_mod_p, rank_mod_p, rref_mod_p
-from attngeom.exact.residues import BalancedResidues, matmul_mod
+from attngeom.exact.residues import BalancedResidues, Elimination, matmul_mod
 from tests.effort import choose, examples, thorough
 
 METHODS = ["flint", "blas"]

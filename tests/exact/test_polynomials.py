@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Polynomial
+from attngeom.exact.domains.polynomials import exponent_table
 from attngeom.exact.modular import laplace_expansion
-from attngeom.exact.polynomials import exponent_table
 from tests.exact.expressions import as_sympy
 
 NAMES = ("x", "y_0", "y_1_12")

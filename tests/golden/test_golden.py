@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.cli.app import COMMANDS
+from attngeom.cli.commands import COMMANDS
 from tests.golden.cases import CASES, Case
 from tests.golden.runner import INPUTS, OUTPUTS, differences, run_case
 

@@ -5,7 +5,7 @@ import pytest
 
 from attngeom.dimensions import rank_at
 from attngeom.exact import QQ, RR
-from attngeom.exact.ranks import measured_rank
+from attngeom.exact.precise import measured_rank
 from attngeom.inspection.geometry import inspect, layer_stratum
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.splitting import split_layer

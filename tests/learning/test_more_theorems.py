@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attngeom.exact.domains import GF, QQ, Array
-from attngeom.exact.primes import BLAS_PRIME
+from attngeom.exact.numbers import BLAS_PRIME
 from attngeom.learning import learning_coefficient
 from attngeom.learning.blocks import head_blocks
 from attngeom.learning.certified import by_ranks

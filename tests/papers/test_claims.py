@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from attngeom.cli.app import COMMANDS, run
+from attngeom.cli.app import run
+from attngeom.cli.commands import COMMANDS
 from attngeom.errors import InputError
 from attngeom.papers import CLAIMS, FIGURES, OUTCOMES, Store, Work, find_claims, run_claims
 from attngeom.papers.plots import DRAWINGS, draw_figure, draw_figures

@@ -5,7 +5,7 @@ import pytest
 
 from attngeom.certification import certify
 from attngeom.equations import Variety
-from attngeom.equations.families.slice_pencil import SlicePencil
+from attngeom.equations.families.slices import SlicePencil
 from attngeom.exact import QQ
 from attngeom.layer.matrices import LayerMatrices
 from attngeom.network.virtual import forward_recursion

@@ -12,7 +12,7 @@ import pytest
 from tests.test_layers import SOURCE, VERIFIER_MODULES, VERIFIERS, foreign_imports
 
 # The frame of the command line besides the verifier's own packages.
-FRAME = ("app", "door", "encoding", "examples", "options", "output", "values", "verify")
+FRAME = ("app", "commands", "options", "output", "parameters", "verify")
 COMMAND = {"cli", *(f"cli.{name}" for name in FRAME)}
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 

@@ -24,7 +24,7 @@ from attngeom.equations.ideal.completeness import (
     modules_to_check,
 )
 from attngeom.equations.ideal.ledger import ledger
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.limits.work import FAMILY_MEMBERS_TRIED
 from attngeom.network import Architecture
 

@@ -17,12 +17,12 @@ from attngeom.atlas.records import Answer, Fact, Task, canonical_json
 from attngeom.equations import Variety
 from attngeom.equations.ideal import DegreeSummary, WeightResult, implicitize
 from attngeom.equations.ideal.formulas import hilbert_function
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.records import make_module
 from attngeom.equations.ideal.tableaux import plethysm
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import Weight, kostka, module_dimension, pad
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.limits.sizes import IDEAL_TARGETS
 from attngeom.limits.work import COUNTED_TASKS, DEGREE_MONOMIALS, LISTED_WEIGHTS
 from attngeom.network import Architecture

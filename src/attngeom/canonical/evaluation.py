@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array, Balls
 from attngeom.exact.numbers import join_scale, split_scale
 from attngeom.limits.rounding import EXTENDED_EXPONENTS, EXTREME_BITS, UNIT_ROUNDOFF
 from attngeom.limits.work import BALL_BITS, EXTREME_BALL_BITS
 from attngeom.network import Head, Weights, forward
-from attngeom.network.attention.rule import swap
 from attngeom.network.layer import forward_layer
 
 Extended = np.longdouble

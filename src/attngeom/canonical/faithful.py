@@ -15,7 +15,7 @@ import numpy as np
 from attngeom.canonical.evaluation import evaluate
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls
-from attngeom.exact.primes import primes_from
+from attngeom.exact.numbers import primes_from
 from attngeom.limits.memory import SAMPLE_TOKENS
 from attngeom.limits.rounding import (
     COLUMNS_APART,

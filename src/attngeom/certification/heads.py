@@ -19,7 +19,7 @@ from attngeom.errors import InputError, check_positive
 from attngeom.exact import lapack
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
 from attngeom.heads.summands import Decomposition, decompose

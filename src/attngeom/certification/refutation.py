@@ -14,18 +14,16 @@ import numpy as np
 
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.families.lines import restrict, resultant_values, separating_line
-from attngeom.equations.families.slice_pencil import pencil_values
+from attngeom.equations.families.slices import pencil_values
 from attngeom.equations.minors import submatrix_minors
-from attngeom.equations.points import Points
 from attngeom.equations.target_squares import target_squares
-from attngeom.equations.variety import Variety
+from attngeom.equations.variety import Points, Variety
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import multiset_at, pair_index, pair_rows, pairs, triples
-from attngeom.exact.partitions import schur_dimension
-from attngeom.exact.primes import WORD_PRIME, primes_from
-from attngeom.exact.tableaux import two_row_tableau
+from attngeom.exact.numbers import WORD_PRIME, primes_from
+from attngeom.exact.partitions import schur_dimension, two_row_tableau
 from attngeom.limits.trials import REFUTATION_PRIMES
 
 

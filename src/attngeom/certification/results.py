@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from attngeom import digits
 from attngeom.certification.refutation import Violation
-from attngeom.exact.primes import BIG_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_record
 from attngeom.layer.matrices import LayerMatrices

@@ -8,11 +8,11 @@ import numpy as np
 
 from attngeom.certification.refutation import Violation
 from attngeom.certification.results import Certification, LayerQuestion
-from attngeom.equations.families.single_column import lie_matrix
+from attngeom.equations.families.slices import lie_matrix
 from attngeom.exact.domains import QQ, Array, CubicField
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import pair_orbits, pair_rows
-from attngeom.exact.primes import BIG_PRIME
+from attngeom.exact.numbers import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.cubic_splitting import (
     Splitting,

@@ -3,24 +3,24 @@
 Exit codes: 0 done or the positive verdict, 1 the negative verdict, 2 bad input, 3 undecided within the budget, 4 an
 internal error, 130 interrupted, 141 the reader of the output went away. Codes 1 and 3 are verdicts and nothing else.
 
-``COMMANDS`` tells which module of this package holds a command and what it does, so that a call imports only the module
-that it needs, and the help of the program none. The command NAME is the function NAME_command of its module, or a
-``group`` of commands.
+One door: commands that take idealised weights see whether they were given a model, an adapter or something else;
+``attngeom compare A B`` of two folders is ``attngeom model compare A B``.
 """
 
 from __future__ import annotations
 
 import codecs
-import difflib
 import errno
 import importlib
+import json
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, TextIO
+from pathlib import Path
+from typing import Annotated, Any, Literal, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -28,11 +28,12 @@ from typer.main import get_command
 
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
-from attngeom.cli.door import lead
-from attngeom.cli.examples import finish_helps, name_arguments
-from attngeom.cli.values import use_own_converters
+from attngeom.cli.commands import COMMANDS, GROUPS, suggest
+from attngeom.cli.parameters import finish_helps, name_arguments, use_own_converters
 from attngeom.errors import AttnGeomError, InputError
+from attngeom.files import refuse_format
 from attngeom.limits.shown import MESSAGE_CHARACTERS
+from attngeom.limits.sizes import SAFETENSORS_HEADER
 
 EXIT_NEGATIVE = 1
 EXIT_BAD_INPUT = 2
@@ -41,89 +42,12 @@ EXIT_INTERNAL = 4
 EXIT_CLOSED_PIPE = 141
 VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
 """Exit codes of yes, no and cannot be told."""
+WEIGHTS_COMMANDS = ("compare", "inspect", "canonicalize", "teleport", "fingerprint")
+Kind = Literal["weights", "model", "other"]
 COMPLETION = "_ATTNGEOM_COMPLETE"
 """The variable by which a shell asks for completions."""
 TRACEBACK = "ATTNGEOM_TRACEBACK"
 """Set this variable to see where an internal error comes from."""
-
-GROUPS = {
-    "Weights": {
-        "compare": ("compare", "Whether two checkpoints compute the same function."),
-        "canonicalize": ("canonicalize", "Write one representative for all weights of a function."),
-        "teleport": ("canonicalize", "Move weights along the fiber without changing the function."),
-        "fingerprint": ("fingerprint", "One line that all weights of a function share."),
-        "inspect": ("inspect", "Where a checkpoint lies: stratum, ranks, fiber, hypotheses."),
-        "heads": ("heads", "Whether the heads of a layer are unique; find them."),
-        "recover": ("recover", "Find weights from coefficients or from queries."),
-    },
-    "Functions": {
-        "dim": ("dim", "How many dimensions the functions of a network have."),
-        "certify": ("certify", "Whether one attention layer computes given coefficients."),
-        "verify": ("verify", "Recheck a certificate from scratch."),
-        "prove": ("prove", "Write a certificate as a theorem that Coq checks."),
-    },
-    "Equations": {
-        "invariants": ("invariants", "The equations that hold on all attention layers."),
-        "implicitize": ("implicitize", "All equations of an attention variety, degree by degree."),
-    },
-    "Learning": {
-        "lambda": ("lambda_command", "How singular a checkpoint is for learning: (λ, m), exactly."),
-        "laws": ("laws", "What gradient flow conserves, and whether that is all."),
-        "track": ("track", "A training run: ranks, strata, what drifts that should not."),
-    },
-    "Real transformers": {
-        "model": ("model", "The same questions for a real transformer."),
-    },
-    "Your own network": {
-        "net": ("net", "The dimension and the symmetries of a network that you wrote."),
-    },
-    "Tools": {
-        "demo": ("demo", "Write a folder of example files, and say what to try."),
-        "explore": ("explore", "Look and play: a local page in the browser."),
-        "reproduce": ("reproduce", "Recompute every claim, table and figure of both papers."),
-        "atlas": ("atlas", "Many architectures: resumable sweeps and their store."),
-        "random": ("demo", "Write random weights of an architecture."),
-        "import": ("layers", "Take attention weights from torch checkpoints."),
-        "coefficients": ("layers", "Expand one lightning layer into its coefficients."),
-        "forward": ("layers", "Evaluate a network at an input."),
-        "info": ("info", "Versions of what the answers rest on."),
-    },
-}
-"""The commands in the order of the help: their module in this package, and one line."""
-COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
-MEANT = {
-    "dim": ("dimension", "dimensions", "size", "rank", "parameters", "expressivity"),
-    "compare": ("same", "equal", "equivalent", "diff", "distance"),
-    "canonicalize": ("canonical", "normalize", "normal-form", "gauge"),
-    "teleport": ("move", "symmetry", "symmetries", "orbit", "fiber", "fibre"),
-    "inspect": ("stratum", "singular", "where", "show", "describe"),
-    "recover": ("reconstruct", "extract", "learn", "fit"),
-    "certify": ("realizable", "realisable", "membership", "certificate"),
-    "verify": ("check", "recheck", "validate"),
-    "prove": ("coq", "proof", "lean", "export"),
-    "invariants": ("equations", "families", "polynomials", "relations"),
-    "implicitize": ("ideal", "hilbert", "eliminate", "generators", "groebner"),
-    "lambda": ("llc", "rlct", "learning-coefficient", "slt", "singular-learning"),
-    "laws": ("conserved", "conservation", "noether", "gradient-flow"),
-    "track": ("training", "run", "trajectory", "checkpoints"),
-    "model": ("hf", "huggingface", "transformer", "transformers", "llama", "gpt2", "lora"),
-    "model align": ("align",),
-    "model published": ("published", "presets", "redundancy"),
-    "model lineage": ("lineage", "kinship", "provenance", "descent", "parent"),
-    "model merge": ("merge", "average", "combine", "soup"),
-    "fingerprint": ("hash", "digest"),
-    "net": ("analyze", "analyse", "network", "module", "torch", "pytorch", "jax", "numpy"),
-    "explore": ("gui", "serve", "browser", "view", "plot", "ui", "play"),
-    "reproduce": ("papers", "claims", "report", "paper"),
-    "atlas run": ("sweep",),
-    "demo": ("example", "examples", "init", "start", "tutorial"),
-    "random": ("new", "sample", "generate"),
-    "import": ("load", "convert", "read"),
-    "coefficients": ("expand", "coeffs", "coefficient"),
-    "forward": ("evaluate", "eval", "apply"),
-    "info": ("version", "versions"),
-}
-"""What people type who mean a command."""
 
 use_own_converters()
 
@@ -230,19 +154,6 @@ def _help_of(error: Any, arguments: list[str]) -> str:
     return f"{path} --help" if name is None else f"{path} {name} --help"
 
 
-def suggest(word: str) -> str:
-    """What to type in place of a word that is no command.
-
-    >>> suggest("llc"), suggest("comapre")
-    ('did you mean: attngeom lambda', 'did you mean: attngeom compare')
-    >>> suggest("banana")
-    'type attngeom --help for all commands'
-    """
-    meant = {other: name for name, others in MEANT.items() for other in others} | {name: name for name in COMMANDS}
-    near = difflib.get_close_matches(word.lower().replace("_", "-"), meant, n=1, cutoff=0.75)
-    return f"did you mean: attngeom {meant[near[0]]}" if near else "type attngeom --help for all commands"
-
-
 def _complete_at_once() -> None:
     """With the script of typer the first Tab in zsh only loads the script; then it is to complete as well."""
     from typer import _completion_shared
@@ -251,6 +162,62 @@ def _complete_at_once() -> None:
     script = scripts["zsh"].rstrip()
     if script.endswith("compdef %(complete_func)s %(prog_name)s"):
         scripts["zsh"] = script + '\n[[ $funcstack[1] != _%(prog_name)s ]] || %(complete_func)s "$@"\n'
+
+
+def lead(arguments: list[str]) -> list[str]:
+    """The command line with ``model`` before a command that was given models or adapters.
+
+    >>> lead(["compare", "a.json", "b.json"])
+    ['compare', 'a.json', 'b.json']
+    """
+    place = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    if place is None or arguments[place] not in WEIGHTS_COMMANDS or {"-h", "--help"} & set(arguments):
+        return arguments
+    paths = [Path(word) for word in _given(arguments[place + 1 :])]
+    kinds = {path: kind_of(path) for path in paths}
+    models = [path for path, kind in kinds.items() if kind == "model"]
+    if not models:
+        return arguments
+    odd = next((path for path, kind in kinds.items() if kind == "weights"), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd.name[:60]} has idealised weights, {models[0].name[:60]} is a model; give two of one kind"
+        )
+    return [*arguments[:place], "model", *arguments[place:]]
+
+
+def _given(words: list[str]) -> list[str]:
+    """Words that name something that is there, and are not the value of an option."""
+    return [
+        word
+        for i, word in enumerate(words)
+        if not word.startswith("-") and not (i and words[i - 1] in ("--out", "--inputs", "--targets"))
+    ]
+
+
+def kind_of(path: Path) -> Kind:
+    """What lies at a path; InputError, with the next step, for what is not read."""
+    if path.is_file():
+        refuse_format(path)
+    if path.is_dir():
+        return "model"
+    if path.suffix == ".safetensors" and path.is_file():
+        return "weights" if _is_idealised(path) or not (path.parent / "config.json").is_file() else "model"
+    if path.name == "config.json" and path.is_file():
+        return "model"
+    return "weights" if path.is_file() else "other"
+
+
+def _is_idealised(path: Path) -> bool:
+    """Whether a safetensors file says in its header that it has weights of an idealised network."""
+    try:
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size)) if size <= SAFETENSORS_HEADER else {}
+    except (OSError, ValueError):
+        return False
+    about = header.get("__metadata__") if isinstance(header, dict) else None
+    return isinstance(about, dict) and "attngeom" in about
 
 
 def describe(error: object) -> str:

@@ -1,4 +1,4 @@
-"""``attngeom canonicalize`` and ``attngeom teleport``: move along the fiber without changing the function."""
+"""``attngeom canonicalize``, ``teleport`` and ``fingerprint``: one representative of a fiber, another one, a hash."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attngeom.canonical import fingerprint
 from attngeom.canonical.answer import OBJECTIVES, Canonicalization, canonicalize, from_form, teleport
 from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
 from attngeom.canonical.restore import GAUGES
@@ -87,3 +88,12 @@ def teleport_command(
     check_moved(start, moved.weights)
     write_weights(moved.weights, out)
     print_answer(json, {**moved.to_json(), "out": str(out)}, titled(moved.rows(), out=out))
+
+
+def fingerprint_command(weights: WeightsPath, json: Json = False, seed: IgnoredSeed = 0) -> None:
+    """Print the fingerprint of exact weights: the digest of their canonical form, the same on the whole orbit.
+
+    A folder of a model, or of a LoRA adapter, has one as well: see attngeom model fingerprint --help.
+    """
+    answer = fingerprint(read_weights(weights))
+    print_answer(json, answer.to_json(), titled(answer.rows()))

@@ -6,7 +6,7 @@ import platform
 
 from attngeom.cli.options import IgnoredSeed, Json
 from attngeom.cli.output import pairs, print_answer
-from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.version import __version__, library_versions
 
 LIBRARIES = ("numpy", "scipy", "python-flint", "sympy", "safetensors", "torch", "distributed", "plotly")

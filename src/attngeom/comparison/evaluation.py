@@ -15,7 +15,7 @@ from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, Balls, PrimeField
-from attngeom.exact.primes import primes_from
+from attngeom.exact.numbers import primes_from
 from attngeom.limits.rounding import ERROR_PROBABILITY
 from attngeom.limits.trials import COMPARED_PRIMES
 from attngeom.limits.work import EXACT_OUTPUT_BITS

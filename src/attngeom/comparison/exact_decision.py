@@ -18,7 +18,7 @@ from attngeom.comparison.separation import separate_balls, separate_consensus
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.limits.rounding import ERROR_PROBABILITY
 from attngeom.network import Weights

@@ -40,7 +40,7 @@ from attngeom.comparison.separation import consensus
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR, Array
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.limits.rounding import (
     NOISE_EXCLUDED,

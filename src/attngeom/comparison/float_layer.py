@@ -25,12 +25,12 @@ from attngeom.comparison.samples import (
     total,
 )
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import splits
 from attngeom.layer.coefficients import quadric_table, symmetrize
 from attngeom.limits.memory import QUADRIC_TABLE
 from attngeom.network import Architecture, Symmetry
-from attngeom.network.attention.rule import swap
 
 
 @dataclass(frozen=True, eq=False)

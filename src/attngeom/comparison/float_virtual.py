@@ -20,10 +20,10 @@ from attngeom.comparison.samples import (
     log_ratio,
     relate,
 )
+from attngeom.exact.arrays import swap
 from attngeom.inspection.hypotheses import Traits, orbit_hypotheses
 from attngeom.limits.rounding import NOISE_EXCLUDED, NOISE_EXPLAINS, WORST_AMPLIFIED
 from attngeom.network import Architecture
-from attngeom.network.attention.rule import swap
 
 
 def virtual_samples(layers: Layers) -> list[Sample]:

@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.limits.rounding import LARGEST_CHANGE, NOISE_EXCLUDED, NOISE_EXPLAINS, SUM_ROUNDING, WORST_AMPLIFIED
 from attngeom.limits.trials import NOISE_COPIES
 from attngeom.network import Architecture, Head, Weights
-from attngeom.network.attention.rule import swap
 
 Relation = Literal["close", "far", "unclear"]
 Layers = list[list[dict[str, Array]]]

@@ -11,7 +11,7 @@ from attngeom.comparison.results import Ruling
 from attngeom.comparison.samples import Relation
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array, PrimeField
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.network.weights import VirtualWeights
 
 

@@ -13,8 +13,8 @@ from attngeom.dimensions.lower.search import Request, find_lower_bound
 from attngeom.dimensions.programs import sampled_tokens, without_idle_values
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.points import name_point
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.limits.recheck import RECHECKED_DIMENSION, SYMMETRY_ENTRIES
 from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY
 from attngeom.network import Architecture

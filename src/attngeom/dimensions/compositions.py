@@ -16,7 +16,7 @@ import numpy as np
 from attngeom.dimensions.effective import EffectiveLayer, bounded_rank
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.limits.recheck import RECHECKED_PARAMETERS
 from attngeom.limits.work import CUT_LAYERS
 from attngeom.network import Architecture, forward, random_weights

@@ -14,11 +14,11 @@ import numpy as np
 
 from attngeom.dimensions.slices import SlicedNetwork, named_slice
 from attngeom.errors import SingularError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array
 from attngeom.exact.points import name_point, residues
 from attngeom.limits.memory import TANGENTS_AT_ONCE
 from attngeom.network.architecture import Architecture
-from attngeom.network.attention.rule import swap
 from attngeom.network.weights import Head
 
 

@@ -16,11 +16,10 @@ from attngeom.dimensions.lower.minor import entry_degree
 from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
-from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import RR, BalancedField, Balls
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.numbers import BLAS_PRIME, modulo_some_prime
+from attngeom.exact.precise import Rank, certify_rank, measured_rank
+from attngeom.exact.residues import Elimination
 from attngeom.limits.memory import LOCAL_BALLS, LOCAL_JACOBIAN
 from attngeom.limits.trials import INPUT_SCALES, POINT_TOKENS, SAMPLE_DOUBLINGS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture

@@ -14,8 +14,8 @@ from attngeom.dimensions.symmetry_bound import check_size
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.points import name_point
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.limits.trials import PROGRAM_TOKENS, ROOT_SAMPLES, ROOT_SEEDS
 from attngeom.network.architecture import Architecture
 from attngeom.network.programs import program_of

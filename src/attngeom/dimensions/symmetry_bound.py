@@ -8,8 +8,8 @@ from attngeom.dimensions.layer_kernel import layer_kernels
 from attngeom.errors import SizeError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.numbers import WORD_PRIME, modulo_some_prime
 from attngeom.exact.points import name_point
-from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
 from attngeom.limits.memory import DENSE_BYTES
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators, infinitesimal_action

@@ -9,12 +9,11 @@ from flint import fmpq
 
 from attngeom.equations.family import Family, Invariant, without_unused
 from attngeom.equations.ideal.export import describe_ideal, expected_invariants
-from attngeom.equations.points import Points, generic_point
 from attngeom.equations.systems import SYSTEMS, System
-from attngeom.equations.variety import Variety
+from attngeom.equations.variety import Points, Variety, generic_point
 from attngeom.errors import InputError
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.multisets import pairs, triples
-from attngeom.exact.polynomials import Polynomial
 from attngeom.files import to_json
 
 WRITERS: dict[str, Callable[[Polynomial], str]] = {

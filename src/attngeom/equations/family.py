@@ -18,13 +18,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from attngeom.equations.points import Points, ambient_point, generic_point, random_points
-from attngeom.equations.variety import Variety
+from attngeom.equations.variety import Points, Variety, ambient_point, generic_point, random_points
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array, Domain
+from attngeom.exact.domains.polynomials import Polynomial, exponent_table
 from attngeom.exact.multisets import combination_at
-from attngeom.exact.polynomials import Polynomial, exponent_table
-from attngeom.exact.primes import BIG_PRIME
+from attngeom.exact.numbers import BIG_PRIME
 from attngeom.limits.memory import CHOICES_TABLE
 from attngeom.results import plain_card
 

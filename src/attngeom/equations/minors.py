@@ -11,13 +11,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from attngeom.equations.family import RowFamily, combination_array, without_unused
-from attngeom.equations.points import Points
-from attngeom.equations.variety import coordinate_name
+from attngeom.equations.variety import Points, coordinate_name
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, Domain, PolynomialDomain
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.modular import laplace_expansion
 from attngeom.exact.multisets import combination_at, pairs, triples
-from attngeom.exact.polynomials import Polynomial
 from attngeom.limits.memory import MINOR_VALUES
 from attngeom.limits.work import EXPANDED_MINOR
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.families.commutants import CommutantRank, CommutingSlices
 from attngeom.equations.families.cross_rows import CrossRowRank, SegreQuadrics
-from attngeom.equations.families.flattenings import ContextFlattening, RowFlattening, TargetFlattening
+from attngeom.equations.families.flattenings import (
+    AttentionRank,
+    ContextFlattening,
+    DeterminantalSyzygies,
+    RowFlattening,
+    TargetFlattening,
+)
 from attngeom.equations.families.linear_relations import SequenceCopy, Symmetrization
 from attngeom.equations.families.lines import BinaryRestriction, Line, SylvesterResultants
 from attngeom.equations.families.pluecker import PlueckerQuartics
-from attngeom.equations.families.single_column import LieFlattening, LowRankSlice
-from attngeom.equations.families.slice_pencil import SlicePencil
-from attngeom.equations.families.syzygies import DeterminantalSyzygies
+from attngeom.equations.families.slices import LieFlattening, LowRankSlice, SlicePencil
 from attngeom.equations.families.veronese import VeroneseBlock, VeroneseCatalecticant, VeroneseCrossTarget
 from attngeom.equations.family import Choice, Family
 from attngeom.equations.variety import Variety

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from attngeom.exact.polynomials import Polynomial, format_terms
+from attngeom.exact.domains.polynomials import Polynomial, format_terms
 
 
 @dataclass(frozen=True)

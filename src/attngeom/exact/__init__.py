@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         Quadratic,
         QuadraticField,
     )
+    from attngeom.exact.domains.polynomials import Polynomial
     from attngeom.exact.modular import rank_mod_p
-    from attngeom.exact.polynomials import Polynomial
-    from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
+    from attngeom.exact.numbers import BIG_PRIME, BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 
 __all__ = [
     "BIG_PRIME",
@@ -46,8 +46,8 @@ __all__ = [
 ]
 
 _NAMES = dict.fromkeys(__all__, "domains") | {
-    **dict.fromkeys(("BIG_PRIME", "BLAS_PRIME", "SMALL_PRIME", "WORD_PRIME"), "primes"),
-    "Polynomial": "polynomials",
+    **dict.fromkeys(("BIG_PRIME", "BLAS_PRIME", "SMALL_PRIME", "WORD_PRIME"), "numbers"),
+    "Polynomial": "domains.polynomials",
     "rank_mod_p": "modular",
 }
 

@@ -65,3 +65,8 @@ def check_square(a: Array) -> None:
     """InputError unless a is one square matrix."""
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise InputError(f"array of shape {a.shape} given; a square matrix is required")
+
+
+def swap(a: Array) -> Array:
+    """The transpose over the last two axes."""
+    return np.swapaxes(a, -1, -2)

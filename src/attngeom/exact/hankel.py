@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.exact.domains.balanced import BalancedField
+from attngeom.exact.domains.prime import BalancedField
 
 
 def hankel_rank(sequence: Array, rows: int, field: BalancedField) -> int:

@@ -11,7 +11,7 @@ from flint import fmpq
 
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, Array
-from attngeom.exact.primes import WORD_PRIME, primes_from
+from attngeom.exact.numbers import WORD_PRIME, primes_from
 from attngeom.limits.trials import LIFTING_PRIMES
 
 

@@ -12,9 +12,8 @@ from flint import nmod_mat
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array, check_matrix
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import check_prime
-from attngeom.exact.residues import BalancedResidues
+from attngeom.exact.numbers import check_prime
+from attngeom.exact.residues import BalancedResidues, Elimination
 
 Method = Literal["flint", "blas"]
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from attngeom.certification.refutation import Violation
 from attngeom.exact.domains import QQ
-from attngeom.exact.polynomials import Polynomial
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.layer.coefficients import Coefficients
 from attngeom.limits.shown import EXPANDED_DEGREE, POLYNOMIAL_TERMS
 from attngeom.verification.definitions import DEFINITIONS

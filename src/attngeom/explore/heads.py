@@ -12,7 +12,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import measured_rank
+from attngeom.exact.precise import measured_rank
 from attngeom.explore.pages import math
 from attngeom.learning.blocks import head_blocks
 from attngeom.limits.rounding import HEADS_REPEATED

@@ -10,7 +10,7 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.numbers import split_scale
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.network import Head, Weights
 
 

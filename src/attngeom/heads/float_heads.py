@@ -9,7 +9,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.heads.float_blocks import Blocks, block_form
 from attngeom.heads.slices import Slices, random_symmetric
 from attngeom.layer.float_splitting import split_layer_floats

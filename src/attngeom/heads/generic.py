@@ -18,7 +18,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array, PrimeField
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.layer.coefficients import quadric_table
 from attngeom.limits.memory import TANGENT_SPAN
 from attngeom.limits.trials import NORMAL_EQUATIONS

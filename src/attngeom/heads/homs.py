@@ -12,7 +12,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import measured_rank
+from attngeom.exact.precise import measured_rank
 from attngeom.heads.factors import ReducedHead
 from attngeom.limits.rounding import CLEAR_GAP, NESTED_ROWS
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import measured_rank
+from attngeom.exact.precise import measured_rank
 from attngeom.heads.factors import ReducedHead, factor, reduce_heads
 from attngeom.heads.homs import Homs, find_homs
 from attngeom.heads.signed import list_families, sort_heads

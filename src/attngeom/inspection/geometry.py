@@ -13,7 +13,7 @@ from attngeom.dimensions.point import PointRank, rank_at
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, in_range, virtual_ranks

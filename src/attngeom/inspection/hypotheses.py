@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.numbers import split_scale
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.limits.rounding import CLEAR_GAP, PRODUCT_EXPONENTS
 from attngeom.network import Architecture, Weights
 from attngeom.network.mask import NO_MASK

@@ -11,6 +11,7 @@ import numpy as np
 
 from attngeom.digits import number
 from attngeom.errors import InputError, SizeError, check_positive
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import (
     pair_index,
@@ -26,7 +27,6 @@ from attngeom.exact.multisets import (
 from attngeom.limits.memory import EXACT_COEFFICIENTS, FLOAT_COEFFICIENTS
 from attngeom.limits.shown import CARD_TERMS
 from attngeom.network import Weights
-from attngeom.network.attention.rule import swap
 from attngeom.results import plain_card
 
 Entry = tuple[int, int]

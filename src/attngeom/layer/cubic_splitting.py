@@ -19,7 +19,7 @@ from attngeom.exact.arrays import from_flint
 from attngeom.exact.domains import QQ, Array, CubicField, CubicNumber, Domain
 from attngeom.exact.modular import echelon_mod_p
 from attngeom.exact.multisets import triple_orbits, triple_places, triples
-from attngeom.exact.primes import BIG_PRIME
+from attngeom.exact.numbers import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.limits.memory import CUBIC_TABLE
 from attngeom.limits.trials import SPLITTING_LINES

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_index, pair_orbits, triples
 from attngeom.layer.coefficients import Coefficients, symmetrize
 from attngeom.layer.float_splitting import conjugate_pair
 from attngeom.limits.trials import NORM_SAMPLES
-from attngeom.network.attention.rule import swap
 
 
 def lower_bound(coefficients: Coefficients, attention: int | None = None) -> float:

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from attngeom.errors import DomainError, InputError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import triple_places, triples
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
@@ -16,7 +17,6 @@ from attngeom.layer.coefficients import Coefficients, array_shapes, check_size
 from attngeom.layer.quadrics import polar_points, polarize
 from attngeom.limits.memory import BLACK_BOX_BATCH
 from attngeom.limits.trials import INTERPOLATION_CHECKS
-from attngeom.network.attention.rule import swap
 
 
 @dataclass(frozen=True, eq=False)

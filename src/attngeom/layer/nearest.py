@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
@@ -18,7 +19,6 @@ from attngeom.layer.matrices import LayerMatrices
 from attngeom.limits.memory import NEAREST_JACOBIAN
 from attngeom.limits.rounding import UNIT_ROUNDOFF
 from attngeom.limits.trials import NEAREST_ALTERNATIONS, NEAREST_STARTS, NEAREST_STEPS
-from attngeom.network.attention.rule import swap
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

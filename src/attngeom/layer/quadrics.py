@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from flint import fmpz
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, pair_rows
 from attngeom.layer.coefficients import multiply_forms
-from attngeom.network.attention.rule import swap
 from attngeom.network.mask import Mask
 
 

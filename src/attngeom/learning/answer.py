@@ -12,7 +12,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks

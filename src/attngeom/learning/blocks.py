@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import EPSILON, Rank, count_above, measured_rank
+from attngeom.exact.precise import EPSILON, Rank, count_above, measured_rank
 from attngeom.learning.pairs import Pair
 from attngeom.learning.products import ProductPoint
 from attngeom.network.architecture import Architecture

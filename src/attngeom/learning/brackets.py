@@ -15,8 +15,8 @@ from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.jacobian import Samples, draw_named
 from attngeom.dimensions.lower.bound import sample_tokens
 from attngeom.exact.domains import Array, BalancedField
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import BLAS_PRIME
+from attngeom.exact.numbers import BLAS_PRIME
+from attngeom.exact.residues import Elimination
 from attngeom.limits.trials import BRACKET_FUNCTIONS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
 from attngeom.network.tangent import hessian_products, passes

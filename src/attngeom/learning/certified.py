@@ -12,11 +12,10 @@ import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
 from attngeom.errors import DomainError, SizeError
-from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
+from attngeom.exact.numbers import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.points import name_point, residues
-from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, certify_rank, measured_rank
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.enlarged import Enlarged, enlarge, plain
 from attngeom.learning.pairs import HALF, Pair, PairFinding

@@ -15,11 +15,11 @@ from typing import Literal
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.pairs import Pair
-from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Gradient, Passes
 from attngeom.network.symmetry import Between, Scale, linear_factors
 from attngeom.network.symmetry.factor import Tensors

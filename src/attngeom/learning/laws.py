@@ -15,7 +15,7 @@ import numpy as np
 from attngeom.dimensions.programs import program_bounds
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array
-from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME, primes_from
+from attngeom.exact.numbers import BLAS_PRIME, WORD_PRIME, primes_from
 from attngeom.learning.brackets import BracketRank, bracket_rank
 from attngeom.limits.memory import LAW_DIFFERENTIALS
 from attngeom.limits.recheck import LAW_PARAMETERS

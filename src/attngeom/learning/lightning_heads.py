@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from attngeom.exact.domains import GF, QQ, Array, Domain
-from attngeom.exact.primes import BLAS_PRIME, modulo_some_prime
+from attngeom.exact.numbers import BLAS_PRIME, modulo_some_prime
 from attngeom.learning.blocks import Block, HeadBlocks
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.network.attention import Lightning

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.precise import Rank, measured_rank
 from attngeom.learning.blocks import Block, HeadBlocks, unit_size
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.products import ProductPoint

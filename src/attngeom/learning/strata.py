@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from attngeom.errors import InputError, SizeError
-from attngeom.exact.ranks import Rank
+from attngeom.exact.precise import Rank
 from attngeom.inspection.hypotheses import virtual_ranks
 from attngeom.learning.answer import LearningCoefficient, learning_coefficient
 from attngeom.learning.blocks import Block, HeadBlocks

@@ -18,7 +18,7 @@ from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
-from attngeom.exact.ranks import count_above
+from attngeom.exact.precise import count_above
 from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
 from attngeom.learning.blocks import place_name, unit_size

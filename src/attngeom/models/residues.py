@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.exact.primes import BIG_PRIME
+from attngeom.exact.numbers import BIG_PRIME
 from attngeom.limits.memory import RESIDUE_COLUMNS, RESIDUE_ENTRIES
 
 P = BIG_PRIME

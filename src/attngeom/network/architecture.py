@@ -121,15 +121,8 @@ class Architecture:
             if not isinstance(flag, bool):
                 raise InputError(f"{name} = {flag!r} given; true or false is required")
         _size("tokens", tokens, MAX_TOKENS)
-        _size("heads", heads, MAX_HEADS)
-        if value_width is not None:
-            _size("value_width", value_width, MAX_WIDTH)
-        elif heads > 1:
-            for width in widths[1:]:
-                if width % heads:
-                    raise InputError(
-                        f"{heads} heads given for output width {width}; give value_width, or a width that heads divides"
-                    )
+        for width in widths[1:]:
+            head_width(width, heads, value_width)
         if residual and len(set(widths)) > 1:
             raise InputError(f"residual given with widths {list(widths)}; a skip connection needs equal widths")
         causal = causal or find_kind(kind).is_recurrent
@@ -215,9 +208,7 @@ class Architecture:
     def layer(self, index: int) -> LayerShape:
         """The sizes of layer ``index``, counted from 0."""
         d_out = self.widths[index + 1]
-        value_width = self.value_width
-        if value_width is None and self.heads > 1:
-            value_width = d_out // self.heads
+        value_width = head_width(d_out, self.heads, self.value_width)
         sizes = (self.widths[index], d_out, self.attention[index], self.heads, value_width)
         if self.is_plain:
             return LayerShape(*sizes)
@@ -318,6 +309,22 @@ def _sizes(name: str, values: Any, largest: int, least: int) -> tuple[int, ...]:
     if len(values) < least:
         raise InputError(f"{len(values)} {name} given; at least {least} required")
     return tuple(_size(f"{name}[{index}]", value, largest) for index, value in enumerate(values))
+
+
+def head_width(d_out: int, heads: int, value_width: int | None) -> int | None:
+    """The value width of each head: the given one, or d_out / heads; None for one head with a whole matrix V.
+
+    >>> head_width(6, 2, None), head_width(6, 2, 5), head_width(6, 1, None)
+    (3, 5, None)
+    """
+    _size("heads", heads, MAX_HEADS)
+    if value_width is not None:
+        return _size("value_width", value_width, MAX_WIDTH)
+    if d_out % heads:
+        raise InputError(
+            f"{heads} heads given for output width {d_out}; give value_width, or a width that heads divides"
+        )
+    return d_out // heads if heads > 1 else None
 
 
 def default_attention(widths: Sequence[int], heads: int) -> list[int]:

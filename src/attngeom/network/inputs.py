@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.numbers import near_exponents
 from attngeom.limits.memory import SAMPLE_TOKENS
@@ -18,7 +19,6 @@ from attngeom.limits.trials import (
     TRIED_SIZES,
 )
 from attngeom.network.architecture import Architecture
-from attngeom.network.attention.rule import swap
 from attngeom.network.layer import forward_layer
 from attngeom.network.weights import Weights
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention import Attention
-from attngeom.network.attention.rule import swap
 from attngeom.network.weights import Head, Weights
 
 Changes = tuple[Array | None, ...]

@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.memory import TANGENTS_AT_ONCE
-from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Changes, Formal, Gradient, Layer, Passes, project
 from attngeom.network.weights import Weights
 

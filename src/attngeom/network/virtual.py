@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import InputError, SizeError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.work import UNROLLED_LAYERS
-from attngeom.network.attention.rule import Attention, swap
+from attngeom.network.attention.rule import Attention
 from attngeom.network.mask import NO_MASK
 from attngeom.network.weights import VirtualWeights
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations import Family, Points, Variety, random_points
-from attngeom.equations.families.attention_rank import AttentionRank
 from attngeom.equations.families.cross_rows import CrossRowRank
-from attngeom.equations.families.slice_pencil import SlicePencil
-from attngeom.equations.families.syzygies import DeterminantalSyzygies
+from attngeom.equations.families.flattenings import AttentionRank, DeterminantalSyzygies
+from attngeom.equations.families.slices import SlicePencil
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
-from attngeom.equations.points import cross_coordinates, place
+from attngeom.equations.variety import cross_coordinates, place
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.modular import laplace_expansion

@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.equations import Variety
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.points import place
+from attngeom.equations.variety import place
 from attngeom.exact import QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pair_orbits, splits, triple_orbits, triples

@@ -139,7 +139,7 @@ class Named:
 
     def __call__(self, work: Work) -> Finding:
         module, function = self.name.split(".")
-        return cast(Finding, getattr(import_module(f"attngeom.papers.{module}"), function)(work))
+        return cast("Finding", getattr(import_module(f"attngeom.papers.{module}"), function)(work))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from attngeom.exact.primes import BIG_PRIME, BLAS_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BIG_PRIME, BLAS_PRIME, WORD_PRIME
 from attngeom.files import to_json, write_atomic
 from attngeom.papers import PAPERS, Check, Record, count_outcomes
 from attngeom.papers.records import FLAWS

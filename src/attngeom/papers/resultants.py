@@ -11,7 +11,7 @@ import numpy as np
 from attngeom.equations import Variety
 from attngeom.equations.families.lines import SylvesterResultants, restrict, resultant_values
 from attngeom.equations.ideal.completeness import complete
-from attngeom.equations.points import cross_coordinates
+from attngeom.equations.variety import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, PolynomialDomain
 from attngeom.exact.modular import laplace_expansion

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations import Variety
-from attngeom.equations.families.single_column import LieFlattening, LowRankSlice, lie_matrix, lie_rank
+from attngeom.equations.families.slices import LieFlattening, LowRankSlice, lie_matrix, lie_rank
 from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.points import Points, place
+from attngeom.equations.variety import Points, place
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pairs, triple_orbits, triples

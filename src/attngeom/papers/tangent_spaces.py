@@ -12,7 +12,7 @@ import numpy as np
 from attngeom.equations import Points, Variety, families
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.family import Family
-from attngeom.equations.points import cross_coordinates
+from attngeom.equations.variety import cross_coordinates
 from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs

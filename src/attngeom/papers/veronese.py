@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations import Points, Variety, find_family
-from attngeom.equations.families.syzygies import veronese_rows
+from attngeom.equations.families.flattenings import veronese_rows
 from attngeom.equations.families.veronese import exponents
 from attngeom.equations.family import vanishes_at_random, vanishes_identically
-from attngeom.equations.points import cross_coordinates
+from attngeom.equations.variety import cross_coordinates
 from attngeom.exact import BIG_PRIME, GF, QQ, WORD_PRIME
 from attngeom.exact.domains import Array
 from attngeom.exact.modular import laplace_expansion

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attngeom.exact.elimination import Elimination
+from attngeom.exact.residues import Elimination
 from attngeom.limits.shown import LAW_EXAMPLES
 from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS
 from attngeom.programs import Program, trace

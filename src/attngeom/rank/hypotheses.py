@@ -29,9 +29,8 @@ import numpy as np
 
 from attngeom.errors import FormatError, SingularError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.exact.elimination import Elimination
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.residues import BalancedResidues
+from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.limits.trials import DIFFERENCE_INPUTS, INDEPENDENCE_BATCHES, SPARE_ARGUMENTS
 from attngeom.limits.work import TESTED_ARGUMENTS, TESTED_INSIDE
 from attngeom.programs.arithmetic import CHAIN

@@ -8,7 +8,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.exact.elimination import Elimination
+from attngeom.exact.residues import Elimination
 from attngeom.limits.memory import JACOBIAN_WEIGHTS
 from attngeom.limits.trials import MANY_REGIONS, POINT_TRIES, REGIONS, ROOT_TRIES, SPARE_WEIGHT_SAMPLES
 from attngeom.limits.work import MANY_REGIONS_UP_TO

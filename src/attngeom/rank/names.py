@@ -11,8 +11,7 @@ import numpy as np
 from flint import fmpq
 
 from attngeom.exact.arrays import Array
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.residues import BalancedResidues
+from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields

@@ -18,9 +18,8 @@ from flint import fmpq, nmod_mat
 
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
-from attngeom.exact.elimination import Elimination
 from attngeom.exact.lifting import reconstruct
-from attngeom.exact.residues import BalancedResidues
+from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.limits.memory import ALL_UNKNOWNS, GROUP_UNKNOWNS
 from attngeom.limits.sizes import LONG_CONSTANT, SHORT_MULTIPLE
 from attngeom.limits.trials import (

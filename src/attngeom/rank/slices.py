@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.residues import BalancedResidues
+from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.programs.builder import Builder
 from attngeom.programs.program import Node, Program
 from attngeom.rank.lower import find_point

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import least_squares, midpoints, null_vector, to_float
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
@@ -19,7 +20,6 @@ from attngeom.layer.quadrics import context_products
 from attngeom.limits.rounding import LEAST_SEPARATION
 from attngeom.limits.trials import OVERSAMPLING
 from attngeom.network import Architecture, VirtualWeights
-from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.layer_inverse import invert_layer, refine_inverse
 from attngeom.recovery.probe import Probe

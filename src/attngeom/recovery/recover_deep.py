@@ -12,13 +12,13 @@ from flint import fmpq
 
 from attngeom import digits
 from attngeom.errors import DomainError, FormatError, InputError, SingularError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import QQ, RR, Balls
 from attngeom.exact.precise import dyadic, to_float
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
 from attngeom.limits.rounding import PEELING_BITS, PEELING_CONDITIONS, RECOVERED_ERROR
 from attngeom.limits.trials import EXACT_CHECKS, HELD_OUT, PEELING_ATTEMPTS
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.peeling import Peeler, held_out_error
 from attngeom.recovery.polish import largest_error, polish

@@ -12,6 +12,7 @@ import numpy as np
 from flint import nmod_poly
 
 from attngeom.errors import DomainError, InputError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, PrimeField
 from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.matrices import LayerMatrices
@@ -20,7 +21,6 @@ from attngeom.layer.splitting import split_layer
 from attngeom.limits.trials import EMPTY_PLANES, EXACT_CHECKS, SPARE_FIELD_ROWS
 from attngeom.limits.work import FIELD_LAYERS
 from attngeom.network import Architecture, VirtualWeights, Weights
-from attngeom.network.attention.rule import swap
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.probe import Probe
 from attngeom.recovery.results import Recovery, undetermined

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.exact import lapack
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import RR, Array
 from attngeom.exact.fitting import fit
 from attngeom.layer.blackbox import BlackBox, QueryPlan, on_grid
@@ -24,7 +25,6 @@ from attngeom.limits.rounding import (
 )
 from attngeom.limits.trials import HELD_OUT, OVERSAMPLING, POLISH_STEPS, SOFTMAX_ATTEMPTS
 from attngeom.network import Architecture, VirtualWeights
-from attngeom.network.attention.rule import swap
 from attngeom.recovery.polish import largest_error
 from attngeom.recovery.results import Attempt, Recovery, undetermined
 from attngeom.recovery.softmax_lines import Lines, mean_token, pass_layers

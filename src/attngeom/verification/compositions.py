@@ -13,7 +13,7 @@ from math import comb
 
 from attngeom.exact.domains import GF
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.limits.recheck import LAYER_CUTS, RECHECKED_PARAMETERS
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.verification.budget import afford

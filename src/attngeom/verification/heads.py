@@ -15,7 +15,7 @@ from attngeom.errors import FormatError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.multisets import pair_index
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.limits.recheck import COMMUTANT_SLICES, MATRIX_PRODUCTS, PAIR_UNKNOWNS, SAMPLE_ENTRIES
 from attngeom.limits.sizes import CLAIM_SIZE

@@ -11,7 +11,7 @@ from flint import fmpq, fmpq_mpoly, fmpz, fmpz_mat, nmod, nmod_mat
 
 from attngeom.exact.modular import laplace_expansion
 from attngeom.exact.multisets import pair_index, pair_orbits, triple_index, triple_orbits
-from attngeom.exact.primes import BIG_PRIME
+from attngeom.exact.numbers import BIG_PRIME
 from attngeom.layer.coefficients import Coefficients, Entry, Monomial
 from attngeom.verification.budget import afford_elimination
 

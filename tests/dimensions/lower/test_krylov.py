@@ -9,7 +9,7 @@ from attngeom.dimensions.lower.krylov import ClearedJacobian
 from attngeom.dimensions.slices import random_slice
 from attngeom.errors import SizeError
 from attngeom.exact import BLAS_PRIME, SMALL_PRIME
-from attngeom.exact.elimination import Elimination
+from attngeom.exact.residues import Elimination
 from attngeom.network import Architecture
 
 KINDS = [

@@ -13,8 +13,8 @@ from itertools import permutations
 import numpy as np
 
 from attngeom.equations import Family, Variety
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.ledger import choose_members
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, matmul_mod
 from attngeom.exact.modular import rref_mod_p

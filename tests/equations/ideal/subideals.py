@@ -11,8 +11,8 @@ from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpan
 from attngeom.equations.ideal.monomials import monomial_table
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rref_mod_p
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import Weight, orbit_size
-from attngeom.exact.primes import WORD_PRIME
 
 
 class Subideal:

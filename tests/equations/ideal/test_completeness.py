@@ -24,8 +24,8 @@ from attngeom.equations.ideal.formulas import generator_shapes
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.equations.ideal.tableaux import multiplicity, plethysm
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import strip
-from attngeom.exact.primes import WORD_PRIME
 from tests.effort import choose, thorough
 
 # ---------------------------------------------------------------- Theorem 5 and the finite check

@@ -10,7 +10,7 @@ from attngeom.equations import Variety
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.monomials import MonomialTable, evaluate_monomials
 from attngeom.equations.ideal.weight_spaces import WeightEngine
-from attngeom.equations.points import cross_coordinates
+from attngeom.equations.variety import cross_coordinates
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME
 from attngeom.exact.partitions import orbit_size

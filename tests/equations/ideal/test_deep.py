@@ -15,7 +15,7 @@ from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.multisets import pairs
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.network import Architecture, Weights, forward
 
 SIZES: list[tuple[int, tuple[int, ...], int, int | None]] = [

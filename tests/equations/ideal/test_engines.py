@@ -16,10 +16,9 @@ from attngeom.equations.ideal.formulas import (
     hilbert_function,
     variety_degree,
 )
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.monomials import borel_point, evaluate_monomials, is_excluded, raising_matrix, root_matrix
 from attngeom.equations.ideal.tableaux import TableauBasis, plethysm
-from attngeom.equations.ideal.weight_spaces import WeightEngine
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine, WeightEngine
 from attngeom.errors import SizeError
 from attngeom.exact import QQ, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p

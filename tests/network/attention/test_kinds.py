@@ -10,10 +10,10 @@ from attngeom.dimensions.lower.balls import balls_lower_bound
 from attngeom.dimensions.lower.minor import minor_lower_bound
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Balls
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import BalancedField
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.attention import RULES, Lightning, Sigmoid, Softmax
-from attngeom.network.attention.rule import swap
 from attngeom.network.mask import Mask
 from tests.network.definition import forward_definition
 

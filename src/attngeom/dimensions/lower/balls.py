@@ -6,8 +6,8 @@ from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobi
 from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.slices import slice_weights
 from attngeom.errors import SizeError
-from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import RR, Balls
+from attngeom.exact.precise import certify_rank
 from attngeom.limits.memory import JACOBIAN_BALLS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import random_weights

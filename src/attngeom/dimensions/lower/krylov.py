@@ -27,9 +27,9 @@ from attngeom.dimensions.lower.schur import hold_last_map, token_features
 from attngeom.dimensions.slices import count_columns, random_slice
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, BalancedField
-from attngeom.exact.elimination import Elimination
 from attngeom.exact.hankel import hankel_rank
-from attngeom.exact.primes import SMALL_PRIME
+from attngeom.exact.numbers import SMALL_PRIME
+from attngeom.exact.residues import Elimination
 from attngeom.limits.memory import KRYLOV_STACK
 from attngeom.limits.trials import KRYLOV_CHECKPOINTS, KRYLOV_FULL_SAMPLES, KRYLOV_LEFT, KRYLOV_RIGHT, KRYLOV_TOKENS
 from attngeom.limits.work import KRYLOV_COLUMNS

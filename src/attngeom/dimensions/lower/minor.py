@@ -13,8 +13,8 @@ from attngeom.dimensions.jacobian import draw_named, sampled_jacobian
 from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.slices import count_columns
 from attngeom.errors import SizeError
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import BLAS_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BLAS_PRIME, WORD_PRIME
+from attngeom.exact.residues import Elimination
 from attngeom.limits.memory import DENSE_BYTES
 from attngeom.limits.trials import JACOBIAN_TOKENS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture

@@ -21,13 +21,13 @@ from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.slices import SlicedNetwork, count_columns, random_slice
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, BalancedField
-from attngeom.exact.elimination import Elimination
-from attngeom.exact.primes import BLAS_PRIME
+from attngeom.exact.numbers import BLAS_PRIME
+from attngeom.exact.residues import Elimination
 from attngeom.limits.memory import PIVOT_ENTRIES
 from attngeom.limits.trials import SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
-from attngeom.network.attention.rule import swap
 from attngeom.network.layer import Passes
 
 

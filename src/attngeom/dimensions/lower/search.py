@@ -11,7 +11,7 @@ from attngeom.dimensions.lower.krylov import krylov_lower_bound
 from attngeom.dimensions.lower.minor import minor_lower_bound
 from attngeom.dimensions.lower.schur import count_remaining, schur_lower_bound
 from attngeom.dimensions.slices import count_columns
-from attngeom.exact.primes import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
+from attngeom.exact.numbers import BLAS_PRIME, SMALL_PRIME, WORD_PRIME
 from attngeom.limits.memory import DENSE_BYTES
 from attngeom.limits.trials import SPARE_JACOBIAN_ROWS
 from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY

@@ -14,11 +14,11 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.equations.family import Family, combination_array
-from attngeom.equations.points import Points
+from attngeom.equations.variety import Points
 from attngeom.errors import SizeError
 from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.multisets import combination_at, pairs
-from attngeom.exact.polynomials import Polynomial
 from attngeom.limits.work import EXPANDED_MINOR, EXPANDED_SLICES
 
 

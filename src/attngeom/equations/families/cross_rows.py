@@ -10,8 +10,7 @@ import numpy as np
 
 from attngeom.equations.family import Family, combination_array
 from attngeom.equations.minors import CoordinateMatrix, MinorFamily
-from attngeom.equations.points import Points
-from attngeom.equations.variety import Variety
+from attngeom.equations.variety import Points, Variety
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import combination_at, multiset_at, pair_orbits, pairs
 

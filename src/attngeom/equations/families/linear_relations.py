@@ -10,11 +10,10 @@ from math import comb
 import numpy as np
 
 from attngeom.equations.family import Choice, Family, mixed_radix
-from attngeom.equations.points import Points
-from attngeom.equations.variety import Variety, coordinate_name
+from attngeom.equations.variety import Points, Variety, coordinate_name
 from attngeom.exact.domains import Array
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_orbits, triples
-from attngeom.exact.polynomials import Polynomial
 
 
 @dataclass(frozen=True)

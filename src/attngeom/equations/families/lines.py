@@ -19,8 +19,7 @@ from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import combination_at, pair_rows
-from attngeom.exact.partitions import schur_dimension
-from attngeom.exact.tableaux import Column, two_row_tableau
+from attngeom.exact.partitions import Column, schur_dimension, two_row_tableau
 from attngeom.limits.sizes import LINE_ENTRY
 
 

@@ -14,8 +14,7 @@ from attngeom.equations.target_squares import Pair, format_square, on_target_squ
 from attngeom.equations.variety import Variety
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.multisets import pair_index, signed_permutations
-from attngeom.exact.partitions import schur_dimension
-from attngeom.exact.tableaux import tableau_3311
+from attngeom.exact.partitions import schur_dimension, tableau_3311
 
 Tableau = tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]
 QuadraticForm = dict[tuple[Pair, Pair], int]

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from attngeom.equations.families.syzygies import veronese_rows
+from attngeom.equations.families.flattenings import veronese_rows
 from attngeom.equations.family import Choice, Family, RowFamily
 from attngeom.equations.minors import submatrix_minors
 from attngeom.equations.variety import Variety

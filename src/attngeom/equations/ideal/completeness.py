@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 
-from attngeom.equations.ideal.answers import CompletenessCheck, CompletenessResult
 from attngeom.equations.ideal.degrees import OnWeight, Run
 from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, generator_modules, variety_degree
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.records import WeightResult
+from attngeom.equations.ideal.records import CompletenessCheck, CompletenessResult, WeightResult
 from attngeom.equations.ideal.tableaux import multiplicity
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine
 from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips, is_partition, strip

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from attngeom.equations.family import without_unused
-from attngeom.equations.points import generic_cross, random_cross, single_coordinates
-from attngeom.equations.variety import Variety, coordinate_name
+from attngeom.equations.variety import Variety, coordinate_name, generic_cross, random_cross, single_coordinates
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, Domain
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.multisets import pairs, triples
 from attngeom.exact.partitions import Weight
-from attngeom.exact.polynomials import Polynomial
 from attngeom.limits.memory import LISTED_COORDINATES
 
 Label = tuple[tuple[int, ...], ...]

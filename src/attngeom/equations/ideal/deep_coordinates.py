@@ -22,8 +22,8 @@ from attngeom.equations.variety import Variety
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.domains import GF, Domain, PolynomialDomain
+from attngeom.exact.domains.polynomials import Polynomial
 from attngeom.exact.multisets import pairs
-from attngeom.exact.polynomials import Polynomial
 from attngeom.layer.coefficients import divide
 from attngeom.limits.memory import DEEP_COORDINATES
 

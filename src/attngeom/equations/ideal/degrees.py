@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from attngeom.equations.ideal import formulas
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.monomials import is_excluded
 from attngeom.equations.ideal.records import DegreeSummary, WeightResult, make_module
 from attngeom.equations.ideal.tableaux import multiplicity
-from attngeom.equations.ideal.weight_spaces import WeightEngine, error_bound
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine, WeightEngine, error_bound
 from attngeom.equations.variety import Variety
 from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import Weight, is_partition, module_dimension, orbit_size, predicted_dimension
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.files import check_header, read_json, to_json, write_atomic
 from attngeom.limits.memory import MONOMIAL_CODE
 from attngeom.limits.seconds import SAVE_SECONDS

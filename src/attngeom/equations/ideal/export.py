@@ -10,9 +10,8 @@ import numpy as np
 
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.formulas import generator_shapes, variety_degree
-from attngeom.equations.ideal.generators import HighestWeightVector, ModuleExpansion, ModuleSpace, write_terms
+from attngeom.equations.ideal.generators import HighestWeightVector, ModuleSpace, module_spaces, write_terms
 from attngeom.equations.ideal.limits import check
-from attngeom.equations.ideal.monomials import monomial_table
 from attngeom.equations.systems import SYSTEMS, System
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
@@ -22,22 +21,6 @@ from attngeom.limits.memory import GENERATOR_BYTES
 
 FORMATS: dict[str, System | None] = {".json": None, **{system.suffix: system for system in SYSTEMS.values()}}
 """Endings of names of files, and what is written there."""
-
-
-def module_spaces(
-    variety: Variety, vectors: Sequence[HighestWeightVector], whole: bool
-) -> Iterator[tuple[int, ModuleSpace]]:
-    """(number of the module, polynomials of one weight): the whole modules, or only their highest weight vectors."""
-    table = monomial_table(variety)
-    for number, vector in enumerate(vectors):
-        expansion = ModuleExpansion(variety, vector)
-        if whole:
-            for space in expansion.spaces():
-                check()
-                yield number, space
-        else:
-            factors = table.factors_of(vector.degree, expansion.top)
-            yield number, ModuleSpace(expansion.top, factors, expansion.basis(expansion.top))
 
 
 def format_polynomials(space: ModuleSpace, names: Sequence[str]) -> Iterator[str]:

@@ -26,8 +26,8 @@ from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, QQ, Array
 from attngeom.exact.lifting import lift_nullspace
 from attngeom.exact.modular import echelon_mod_p, rref_mod_p
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import Partition, Weight, dominant, dominant_weights, pad, predicted_dimension, strip
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.limits.memory import ORBIT_ENTRIES
 from attngeom.limits.trials import SPARE_WEIGHT_POINTS
 
@@ -264,3 +264,19 @@ def _choose_rows(matrix: Array, wanted: int) -> Array:
     if len(pivots) != wanted:
         raise ArithmeticError(f"{len(pivots)} independent polynomials in a weight space of dimension {wanted}")
     return np.asarray(matrix[pivots])
+
+
+def module_spaces(
+    variety: Variety, vectors: Sequence[HighestWeightVector], whole: bool
+) -> Iterator[tuple[int, ModuleSpace]]:
+    """(number of the module, polynomials of one weight): the whole modules, or only their highest weight vectors."""
+    table = monomial_table(variety)
+    for number, vector in enumerate(vectors):
+        expansion = ModuleExpansion(variety, vector)
+        if whole:
+            for space in expansion.spaces():
+                check()
+                yield number, space
+        else:
+            factors = table.factors_of(vector.degree, expansion.top)
+            yield number, ModuleSpace(expansion.top, factors, expansion.basis(expansion.top))

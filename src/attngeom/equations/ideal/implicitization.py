@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from attngeom.equations.ideal.answers import IdealSummary
 from attngeom.equations.ideal.completeness import check_complete, check_reach, complete_variety
 from attngeom.equations.ideal.degrees import Method, OnWeight, Run, has_theory
 from attngeom.equations.ideal.generators import generator_vectors, prove_dimensions
 from attngeom.equations.ideal.ledger import with_families
 from attngeom.equations.ideal.limits import Limits, OverBudget
+from attngeom.equations.ideal.records import IdealSummary
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.processes import check_workers
 from attngeom.results import Standing
 

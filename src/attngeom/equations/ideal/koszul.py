@@ -17,8 +17,8 @@ import numpy as np
 from attngeom.equations.ideal.limits import check
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import orbit_size, pad, partitions
-from attngeom.exact.primes import WORD_PRIME
 
 Multidegree = tuple[int, ...]
 

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attngeom.equations.family import Family
-from attngeom.equations.ideal.answers import IdealSummary
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.ideal.export import module_spaces
-from attngeom.equations.ideal.generators import HighestWeightVector, generator_vectors
-from attngeom.equations.ideal.highest_weights import HighestWeightEngine
+from attngeom.equations.ideal.generators import HighestWeightVector, generator_vectors, module_spaces
 from attngeom.equations.ideal.limits import check
 from attngeom.equations.ideal.monomials import monomial_table, repetition_factorials
-from attngeom.equations.ideal.records import DegreeSummary
+from attngeom.equations.ideal.records import DegreeSummary, IdealSummary
+from attngeom.equations.ideal.weight_spaces import HighestWeightEngine
 from attngeom.equations.registry import families
 from attngeom.equations.variety import Variety
 from attngeom.exact.domains import GF, Array
+from attngeom.exact.domains.polynomials import exponent_table
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import Weight, module_dimension
-from attngeom.exact.polynomials import exponent_table
-from attngeom.exact.primes import WORD_PRIME
 from attngeom.limits.memory import LEDGER_ENTRIES
 from attngeom.limits.trials import LEDGER_GROUP
 from attngeom.limits.work import LEDGER_MEMBERS

@@ -13,8 +13,7 @@ from flint.utils.flint_exceptions import DomainError as NoRootError
 from attngeom.exact.arrays import Array, broadcast_product, check_matrix, check_square, elementwise, from_flint
 from attngeom.exact.domains.domain import Domain, no_inverse, singular
 from attngeom.exact.modular import Echelon
-from attngeom.exact.numbers import ClearedMatrix, as_fmpq
-from attngeom.exact.primes import WORD_PRIME
+from attngeom.exact.numbers import WORD_PRIME, ClearedMatrix, as_fmpq
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
-from attngeom.exact.elimination import Elimination
+from attngeom.exact.residues import Elimination
 from attngeom.models.proofs.tokens import Pairs, TokenPoint, entries, signs_are_free
 from attngeom.programs.passes import Traces
 from attngeom.programs.program import Program

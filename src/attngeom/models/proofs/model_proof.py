@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.errors import InputError, SingularError, SizeError
-from attngeom.exact.elimination import Elimination
+from attngeom.exact.residues import Elimination
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.programs.models import model_program
 from attngeom.models.proofs.block_proof import check_provable

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.memory import MASKED_CHUNK
-from attngeom.network.attention.rule import Attention, View, swap
+from attngeom.network.attention.rule import Attention, View
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from attngeom.errors import DomainError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.attention.kind import ONE, Kind
 from attngeom.network.options import Nodes
@@ -141,8 +142,3 @@ def up_to_sign(A: Array, V: Array, domain: Domain) -> tuple[Key, Array] | None:
         return None
     # One of x, −x is negative: any rule that tells them apart will do.
     return (tuple(-x for x in entries), domain.reduce(-V)) if lead < -lead else (entries, V)
-
-
-def swap(a: Array) -> Array:
-    """The transpose over the last two axes."""
-    return np.swapaxes(a, -1, -2)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.attention.rule import Attention, Key, View, swap, up_to_sign
+from attngeom.network.attention.rule import Attention, Key, View, up_to_sign
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder
