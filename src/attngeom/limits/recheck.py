@@ -46,6 +46,8 @@ FIELD_MONOMIALS = 400_000
 """Products of monomials for one field."""
 FIELD_STEPS = 8 * 10**6
 """Monomials that are looked at while the changes along one field are simplified: looking is cheaper than products."""
+FIELD_HALVINGS = 6
+"""How often the work for one field is halved after one that was given up: 64 more cost as much as the first."""
 SHORT_CHANGE = 64
 """Terms of a change that is expanded although it could not be evaluated."""
 MINOR_SAMPLES = 10**6

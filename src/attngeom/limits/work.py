@@ -169,6 +169,8 @@ EXACT_LAWS = 1200
 """Fields whose symmetric combinations are computed exactly."""
 FINE_UNKNOWNS = 4_000
 """Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
+ENTRY_WEIGHTS = 64
+"""Weights up to which all linear fields are looked for: 64² + 64 unknowns are eliminated in seconds."""
 TRIPLE_TENSORS = 14
 """Up to so many tensors, fields that move three of them are looked for by themselves."""
 ROW_BEGINNING = 8

@@ -46,6 +46,22 @@ class FieldBlock(ABC):
         A term that moves w by v has the rate of w minus that of v; terms of one rate may stand once.
         """
 
+    @property
+    def diagonal(self) -> Array:
+        """The unknowns that scale."""
+        return np.zeros(0, dtype=np.intp)
+
+    @property
+    def scaled(self) -> Array:
+        """The places in the tensor that each of these unknowns scales: (unknowns, places)."""
+        return np.zeros((0, 1), dtype=np.intp)
+
+    def diagonal_columns(
+        self, gradient: Mapping[str, Array], weights: Mapping[str, Array], field: BalancedResidues
+    ) -> Array:
+        """The columns of the unknowns that scale."""
+        return self.columns(gradient, weights, field)[:, self.diagonal]
+
 
 @dataclass(frozen=True)
 class AxisBlock(FieldBlock):
@@ -84,14 +100,16 @@ class AxisBlock(FieldBlock):
 
     @property
     def diagonal(self) -> Array:
-        """The unknowns that scale."""
         n = self.shape[self.axis]
         return np.arange(n) * (n + 1)
+
+    @property
+    def scaled(self) -> Array:
+        return self.places
 
     def diagonal_columns(
         self, gradient: Mapping[str, Array], weights: Mapping[str, Array], field: BalancedResidues
     ) -> Array:
-        """The columns of the unknowns that scale."""
         rows, values = self._arrange(gradient[self.tensor]), self._arrange(weights[self.tensor])[0]
         product = field.multiply(np.ascontiguousarray(rows.transpose(1, 0, 2)), values[:, :, None])
         return np.asarray(product)[:, :, 0].T
@@ -198,6 +216,39 @@ class PairBlock(FieldBlock):
 
 
 @dataclass(frozen=True)
+class EntryBlock(FieldBlock):
+    """w += v for each weight w of one tensor and each weight v of another, or of the same."""
+
+    tensor: str
+    source: str
+    size: int
+    source_size: int
+
+    @property
+    def count(self) -> int:
+        return self.size * self.source_size
+
+    def columns(self, gradient: Mapping[str, Array], weights: Mapping[str, Array], field: BalancedResidues) -> Array:
+        rows, values = gradient[self.tensor], weights[self.source]
+        return np.asarray(field.multiply(rows.reshape(-1, 1), values.reshape(1, -1))).reshape(len(rows), self.count)
+
+    def terms(self, unknown: int, program: Program) -> Iterator[tuple[int, int | None]]:
+        moved, source = divmod(unknown, self.source_size)
+        yield program.offsets[self.tensor].start + moved, program.offsets[self.source].start + source
+
+    def characters(self, scales: Mapping[str, Array]) -> Array:
+        return (scales[self.tensor].reshape(-1, 1) - scales[self.source].reshape(1, -1)).reshape(self.count, 1)
+
+    @property
+    def diagonal(self) -> Array:
+        return np.arange(self.size if self.tensor == self.source else 0) * (self.size + 1)
+
+    @property
+    def scaled(self) -> Array:
+        return np.arange(len(self.diagonal))[:, None]
+
+
+@dataclass(frozen=True)
 class Ansatz:
     """All blocks for a program; fields are vectors of coefficients of their unknowns.
 
@@ -225,6 +276,14 @@ class Ansatz:
                 blocks += [VectorBlock(name, matrix, axis, sizes) for axis in (0, 1) if sizes[axis] == shape[0]]
             others = [other for other, size in program.parameters.items() if other != name and size == shape]
             blocks += [PairBlock(name, other, axis, shape) for other in others for axis in range(min(2, len(shape)))]
+        return cls(program, tuple(blocks))
+
+    @classmethod
+    def of_entries(cls, program: Program) -> Ansatz:
+        """All linear and affine fields on the weights: unknowns are the square of their number, and their number."""
+        sizes = {name: prod(shape) for name, shape in program.parameters.items()}
+        blocks: list[FieldBlock] = [ShiftBlock(name, (size,)) for name, size in sizes.items()]
+        blocks += [EntryBlock(name, other, sizes[name], sizes[other]) for name in sizes for other in sizes]
         return cls(program, tuple(blocks))
 
     @cached_property
@@ -265,13 +324,12 @@ class Ansatz:
     @cached_property
     def scaling(self) -> Array:
         """The unknowns that scale weights."""
-        parts = [start + b.diagonal for b, start in zip(self.blocks, self.starts) if isinstance(b, AxisBlock)]
-        return np.concatenate(parts)
+        return np.concatenate([start + block.diagonal for block, start in zip(self.blocks, self.starts)])
 
     def scaling_columns(self, rows: Array, weights: Mapping[str, Array]) -> Array:
         """The columns of the unknowns that scale, without the others."""
         shaped = self._shaped(rows, weights)
-        parts = [block.diagonal_columns(*shaped) for block in self.blocks if isinstance(block, AxisBlock)]
+        parts = [block.diagonal_columns(*shaped) for block in self.blocks if len(block.diagonal)]
         return np.concatenate(parts, axis=1)
 
     def rates(self, scalings: Array) -> Array:
@@ -279,12 +337,10 @@ class Ansatz:
         p, start = self.prime, 0
         result = np.zeros((len(scalings), self.program.num_parameters), dtype=np.int64)
         for block in self.blocks:
-            if isinstance(block, AxisBlock):
-                own = scalings[:, start : start + len(block.places)].astype(np.int64)
-                first = self.program.offsets[block.tensor].start
-                for place, line in enumerate(block.places):
-                    result[:, first + line] += own[:, place : place + 1]
-                start += len(block.places)
+            first = self.program.offsets[block.tensor].start
+            for line in block.scaled:
+                result[:, first + line] += scalings[:, start : start + 1].astype(np.int64)
+                start += 1
         return result % p
 
     def split(self, scales: Array) -> list[Array]:

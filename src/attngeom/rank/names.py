@@ -75,10 +75,11 @@ def _action(program: Program, field: Field) -> _Action:
         kinds.add(kind)
         if number == 0:
             indices = places
-    if kinds <= {"shift", "mixed"}:
-        kind = "unused" if len(field) == 1 else "shift"
+    if kinds <= {"shift", "shear"}:
+        is_single = len(field) == 1 and "shift" in kinds
+        kind = "unused" if is_single else "shift" if "shift" in kinds else "shear"
     else:
-        kind = "diagonal" if kinds <= {"diagonal", "shift", "mixed"} else "linear"
+        kind = "diagonal" if kinds <= {"diagonal", "shift", "shear"} else "linear"
     return _Action(tuple(sorted(labels)), frozenset(indices), kind)
 
 
@@ -92,7 +93,8 @@ def _tensor_action(
     """The axis of a tensor on which a field acts, the places of that axis that it touches, and how."""
     shape, start = program.parameters[name], program.offsets[name].start
     if any(source is None or owners[source] != name for _, source, _ in terms):
-        return None, {moved - start for moved, _, _ in terms}, "shift"
+        kind = "shift" if any(source is None for _, source, _ in terms) else "shear"
+        return None, {moved - start for moved, _, _ in terms}, kind
     if len(shape) < 2:
         is_diagonal = all(moved == source for moved, source, _ in terms)
         places = {k - start for moved, source, _ in terms for k in (moved, source) if k is not None}
@@ -138,8 +140,8 @@ def _algebra(component: list[tuple[_Action, Field]]) -> str:
     kinds = {action.kind for action, _ in component}
     if kinds <= {"unused"}:
         return "unused"
-    if kinds <= {"shift", "unused"}:
-        return "shift"
+    if kinds <= {"shift", "unused", "shear"}:
+        return "shear" if kinds == {"shear"} else "shift"
     if len(component) == 1 and kinds == {"diagonal"}:
         return "scale"
     n = len(frozenset[int]().union(*(action.indices for action, _ in component)))

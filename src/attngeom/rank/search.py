@@ -53,12 +53,14 @@ class Symmetries:
     lost: int = 0
 
 
-def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None = None) -> Symmetries:
-    """All fields of the ansatz that the Jacobian annihilates at random weights and inputs mod p.
+def find_symmetries(
+    bound: RankBound, seed: int = 0, progress: Progress | None = None, ansatz: Ansatz | None = None
+) -> Symmetries:
+    """All fields of an ansatz that the Jacobian annihilates at random weights and inputs mod p.
 
-    The fields that only scale weights come first. They are a torus, and the others are looked for in groups that it
-    does not mix (:meth:`Ansatz.split`). One point gives at most as many equations as the rank is high, so that several
-    are needed.
+    Unless it is given, the ansatz is that of linear maps on axes. The fields that only scale weights come first. They
+    are a torus, and the others are looked for in groups that it does not mix (:meth:`Ansatz.split`). One point gives at
+    most as many equations as the rank is high, so that several are needed.
 
     >>> from attngeom.programs import trace
     >>> from attngeom.rank.lower import bound_rank
@@ -66,10 +68,10 @@ def find_symmetries(bound: RankBound, seed: int = 0, progress: Progress | None =
     >>> len(find_symmetries(bound_rank(program)).fields)
     4
     """
-    system = _FieldSystem(bound, seed, progress)
+    system = _FieldSystem(bound, seed, progress, ansatz or Ansatz.of(bound.point.program))
     torus = system.solve_scalings()
     groups = system.split(torus)
-    if max(map(len, groups)) > FINE_UNKNOWNS:
+    if ansatz is None and max(map(len, groups)) > FINE_UNKNOWNS:
         system.ansatz = Ansatz.of(bound.point.program, every=False)
         groups = system.split(system.solve_scalings())
     largest = max(map(len, groups))
@@ -92,9 +94,9 @@ Solution = tuple[Array, Array]
 class _FieldSystem:
     """Equations on the unknowns of an ansatz, from the rows of the Jacobian at one quick point after another."""
 
-    def __init__(self, bound: RankBound, seed: int, progress: Progress | None) -> None:
+    def __init__(self, bound: RankBound, seed: int, progress: Progress | None, ansatz: Ansatz) -> None:
         self.program, self.region, self.rank = bound.point.program, bound.point.region, bound.value
-        self.ansatz = Ansatz.of(self.program)
+        self.ansatz = ansatz
         self.seed, self.progress, self._number = seed, progress, 0
         self.field = BalancedResidues(bound.prime)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,11 +11,13 @@ import numpy as np
 from attngeom.errors import SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.limits.trials import WITNESS_SAMPLES
+from attngeom.limits.work import ENTRY_WEIGHTS
 from attngeom.programs import Program
 from attngeom.programs.points import NamedPoint, Progress
+from attngeom.rank.fields import Ansatz
 from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.lower import RankBound, bound_rank
-from attngeom.rank.search import Field, choose_independent, find_symmetries
+from attngeom.rank.search import Field, Symmetries, choose_independent, find_symmetries
 from attngeom.rank.slices import Slice, find_slice
 from attngeom.rank.suggestions import find_suggested
 from attngeom.verification import programs as reading
@@ -50,7 +52,8 @@ def bound_above(
     """The least upper bound: all weights, coefficients of polynomials, symmetries, symmetries of a slice.
 
     Work ends when the lower bound is met. ``quick``: the fields that the roles of axes suggest come first; where they
-    are enough for the bound, they need not be all. ``wider`` has the same weights and more inputs: then symmetries are
+    are enough for the bound, they need not be all. If linear maps on axes are not enough and the weights are few, all
+    linear and affine fields are looked for. ``wider`` has the same weights and more inputs: then symmetries are
     proven for its functions, and no other bound is tried.
     """
     program, point = lower.point.program, lower.point
@@ -59,8 +62,12 @@ def bound_above(
         return best
     try:
         proofs = derivations_at(point if wider is None else NamedPoint(wider, point.name, point.region))
-        searches = (find_suggested, partial(find_symmetries, progress=progress))
-        for search in searches if quick else searches[1:]:
+        searches: list[Callable[[RankBound, int], Symmetries]] = [partial(find_symmetries, progress=progress)]
+        if quick:
+            searches.insert(0, find_suggested)
+        if program.num_parameters <= ENTRY_WEIGHTS:
+            searches.append(partial(find_symmetries, progress=progress, ansatz=Ansatz.of_entries(program)))
+        for search in searches:
             symmetries = search(lower, seed)
             fields, unproven = _prove(proofs, symmetries.fields, progress)
             value = best.value - len(choose_independent(program, fields, seed))

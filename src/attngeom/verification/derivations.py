@@ -16,7 +16,7 @@ from itertools import combinations
 from flint import fmpq
 
 from attngeom.exact.arrays import Array
-from attngeom.limits.recheck import CHANGE_TERMS, FIELD_MONOMIALS, FIELD_STEPS, SHORT_CHANGE
+from attngeom.limits.recheck import CHANGE_TERMS, FIELD_HALVINGS, FIELD_MONOMIALS, FIELD_STEPS, SHORT_CHANGE
 from attngeom.verification.atoms import ONE, AtomTable, Monomial, Polynomial, add_to, multiply, power
 from attngeom.verification.programs import CheckedProgram
 
@@ -45,7 +45,7 @@ class Derivations:
     def __init__(self, program: CheckedProgram, values: Sequence[Array], p: int) -> None:
         self.terms = AtomTable(program)
         self.p = p
-        self._work = self._steps = 0
+        self._work = self._steps = self._given_up = 0
         self._evaluate(values)
 
     def _evaluate(self, values: Sequence[Array]) -> None:
@@ -89,12 +89,14 @@ class Derivations:
     def vanishes(self, field: Mapping[tuple[int, int | None], fmpq]) -> bool:
         """Whether df·ξ = 0 was proven; False says only that it was not.
 
-        ``field``: (weight that moves, weight by which, or None for 1): times what.
+        ``field``: (weight that moves, weight by which, or None for 1): times what. Every calculation that is given up
+        halves what the next ones may cost, down to a small part, so that many of them cost no more than a few.
         """
         self._work = self._steps = 0
         try:
             return self._vanishes(field)
         except TooLong:
+            self._given_up = min(self._given_up + 1, FIELD_HALVINGS)
             return False
 
     def _vanishes(self, field: Mapping[tuple[int, int | None], fmpq]) -> bool:
@@ -146,13 +148,13 @@ class Derivations:
 
     def _spend(self, products: int) -> None:
         self._work += products
-        if self._work > FIELD_MONOMIALS:
+        if self._work > FIELD_MONOMIALS >> self._given_up:
             raise TooLong
 
     def _look(self, monomials: int) -> None:
         """Pay for monomials that are about to be looked at."""
         self._steps += monomials
-        if self._steps > FIELD_STEPS:
+        if self._steps > FIELD_STEPS >> self._given_up:
             raise TooLong
 
     def _add_change(self, total: Polynomial, m: Monomial, times: fmpq, changes: Mapping[int, Polynomial]) -> None:

@@ -1,0 +1,106 @@
+"""Networks whose symmetries are no linear maps on axes: all linear fields on the weights are looked for and proven."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attngeom.programs import trace
+from attngeom.rank.analysis import analyze
+from attngeom.rank.certificate import certify_network
+from attngeom.rank.fields import Ansatz
+from attngeom.rank.lower import bound_rank
+from attngeom.rank.search import choose_independent, find_symmetries
+from attngeom.verification import verify
+
+CHECKER = Path(__file__).parents[2] / "checker" / "attngeom_check.py"
+
+
+def delta_rule(w, x):
+    """Tokens of width 1: the state is a multiple of Kᵀ, so that Q is seen through K·Q alone."""
+    state, outputs = np.zeros((1, 2)), []
+    for token in x:
+        key = w["K"][:, 0] * token[0]
+        state = state + np.outer(w["V"][:, 0] * token[0] - state @ key, key)
+        outputs.append(state @ (w["Q"][:, 0] * token[0]))
+    return np.stack(outputs)
+
+
+def low_rank_update(w, x):
+    """A product of width 1 is added to a row, which can be taken back in each entry."""
+    z = x @ (w["W"] + w["B"] @ w["A"]).T
+    return w["c"][0] + w["c"][1] * z + w["c"][2] * z * z
+
+
+def two_readers(w, x):
+    """Two matrices behind a vector see no more of it than its direction."""
+    hidden = w["P"] @ x
+    return np.exp(w["S"] @ hidden) * (w["T"] @ hidden)
+
+
+CASES = {
+    "delta rule": (delta_rule, (3, 1), {"Q": (2, 1), "K": (2, 1), "V": (1, 1)}, 2),
+    "low rank": (low_rank_update, (2, 2), {"A": (1, 2), "B": (1, 1), "W": (1, 2), "c": 3}, 4),
+    "two readers": (two_readers, 1, {"P": (3, 1), "S": (2, 3), "T": (2, 3)}, 4),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fields_between_tensors_are_found_and_proven(name):
+    network, shape, weights, dimension = CASES[name]
+    answer = analyze(network, shape, weights=weights)
+    assert (answer.dimension, answer.upper_bound, answer.standing) == (dimension, dimension, "proven")
+    assert answer.unexplained == 0
+    program = answer.program
+    on_axes = find_symmetries(answer.lower).fields
+    assert len(choose_independent(program, on_axes, 0)) < answer.fiber_dimension, "maps on axes would be enough"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_certificates_are_valid_for_both_checkers(name, tmp_path):
+    network, shape, weights, _ = CASES[name]
+    certificate = certify_network(analyze(network, shape, weights=weights))
+    assert verify(certificate, 100).valid
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps(certificate.sealed()))
+    lone = subprocess.run([sys.executable, "-I", "-S", str(CHECKER), str(path)], capture_output=True, text=True)
+    assert lone.returncode == 0, lone.stdout
+
+
+def mixing_matrix(count, seed):
+    """An integer matrix with an integer inverse, from a few shears: weights are mixed across tensors."""
+    rng = np.random.default_rng(seed)
+    matrix = np.eye(count, dtype=int)
+    for _ in range(count):
+        i, j = rng.choice(count, 2, replace=False)
+        matrix[i] += int(rng.choice([-1, 1])) * matrix[j]
+    return matrix[rng.permutation(count)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_coordinates_do_not_matter(seed):
+    """The same functions, with weights that are sums of those of an attention layer: dimension and proof stay."""
+    sizes = {"Q": (2, 2), "K": (2, 2), "V": (1, 2)}
+    count = sum(a * b for a, b in sizes.values())
+    matrix = mixing_matrix(count, seed)
+
+    def attention(w, x):
+        flat, start, parts = matrix @ w["all"], 0, {}
+        for name, (rows, columns) in sizes.items():
+            parts[name] = flat[start : start + rows * columns].reshape(rows, columns)
+            start += rows * columns
+        scores = np.exp((x @ parts["Q"].T) @ (x @ parts["K"].T).T)
+        return scores @ (x @ parts["V"].T)
+
+    answer = analyze(attention, (2, 2), weights={"all": count}, seed=seed)
+    assert (answer.dimension, answer.upper_bound, answer.standing) == (count - 4, count - 4, "proven")
+
+
+def test_all_linear_fields_contain_those_on_axes():
+    program = trace(lambda w, x: w["B"] @ np.tanh(w["A"] @ x) + w["b"], 2, weights={"A": (2, 2), "B": (2, 2), "b": 2})
+    bound = bound_rank(program)
+    every, on_axes = (find_symmetries(bound, ansatz=ansatz).fields for ansatz in (Ansatz.of_entries(program), None))
+    assert len(choose_independent(program, every + on_axes, 0)) == len(choose_independent(program, every, 0))
