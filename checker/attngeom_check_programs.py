@@ -21,6 +21,8 @@ DATA = {"parameter": ("name",), "input": ("name",), "constant": ("entries",), "c
 DATA |= {"gather": ("index",), "add": ("coefficients",), "inverse": (), "root": (), "formal": ("name",)}
 DATA |= {"circle": ("part", "classes", "multiples", "angles"), "pattern": ("kind",)}
 FUNCTIONS = ("exp", "log", "gauss", "sin", "cos")
+DERIVED = (*FUNCTIONS, "inverse", "root")
+SPARE, MAX_FREE = 40, 600
 TAKES = {"contract": (1, 2), "add": range(1, 10**6), "gather": range(1, 10**6)}
 TAKES |= dict.fromkeys(("inverse", "root", "formal", "pattern"), (1,))
 
@@ -123,8 +125,6 @@ def arguments(kind, data):
     return data[0] if kind == "order" else [data] if type(data) is int else []
 
 # Values mod p and gradients.
-SLOPES = {"exp": lambda y, p: y, "inverse": lambda y, p: -y * y, "root": lambda y, p: pow(2 * y, -1, p)}
-
 class Place:
     """A program at a named point: the values of its cells mod the primes of the chain, None where there are none."""
     def __init__(self, program, record):
@@ -167,11 +167,12 @@ class Place:
                 raise Unknown(f"signs beside {kind} are those of floats; attngeom verify rechecks them")
             numbers.append(number)
         return numbers
-    def values(self, sample):
+    def values(self, sample, lowest=0):
         """All cells, at the deepest level first: exp x = (2^((p - 1)/q))^(x mod q), q the next prime of the chain."""
         signs, values = self.signs(sample[0]), [None] * len(self.program.cells)
-        for level, p in reversed(list(enumerate(CHAIN[: self.program.levels]))):
-            below, values = values, []
+        for level, p in reversed(list(enumerate(CHAIN[: self.program.levels]))[lowest:]):
+            self.below = below = values
+            values = []
             for cell, (kind, data) in enumerate(self.program.cells):
                 try: value = self.value(kind, data, level, p, sample[level], values, below)
                 except (TypeError, ValueError, IndexError): value = None  # 1/0, or something is missing.
@@ -186,13 +187,23 @@ class Place:
         if kind == "circle": return self.circle(level, p, *data)
         if kind == "inverse": return pow(values[data], -1, p)
         if kind == "exp": return pow(2, (p - 1) // CHAIN[level + 1] * below[data] + 0 * values[data], p)
+        # Free values: random functions of the residue; the density of gauss needs its argument one level down.
+        if kind == "log": return self.random(level, p, kind, values[data]) if values[data] else None
+        if kind == "gauss": return self.random(level, p, kind, values[data] + 0 * below[data])
+        if kind in ("sin", "cos"):
+            x = min(values[data], p - values[data])
+            point = self.slope_point(p, self.random(level, p, "circle", x))
+            return point[0] if kind == "cos" else 0 if x == 0 else point[1] if x == values[data] else -point[1] % p
         root = pow(values[data], (p + 1) // 4, p) if kind == "root" else None
         return root if root and root * root % p == values[data] else None
+    def random(self, level, p, function, x): return self.points[p].draw(f"{level}/{function}/{x}", 1, 1)[0][0]
+    def slope_point(self, p, m):
+        """The point ((1 - m^2)/(1 + m^2), 2m/(1 + m^2)) of the circle for a residue m."""
+        scale = pow(1 + m * m, -1, p)
+        return (1 - m * m) * scale % p, 2 * m * scale % p
     def circle(self, level, p, part, number, multiple):
-        """The multiple of the angle of a class, whose point is ((1 - m^2)/(1 + m^2), 2m/(1 + m^2)) for a residue m."""
-        ((m,),) = self.points[p].draw(f"{level}/angle/{number}", 1, 1)
-        scale, x, y = pow(1 + m * m, -1, p), 1, 0
-        a, b = (1 - m * m) * scale % p, 2 * m * scale % p
+        """The multiple of the angle of a class."""
+        (a, b), x, y = self.slope_point(p, self.random(level, p, "angle", number)), 1, 0
         for bit in bin(abs(multiple))[2:]:
             x, y = (x * x - y * y) % p, 2 * x * y % p
             if bit == "1": x, y = (x * a - y * b) % p, (x * b + y * a) % p
@@ -200,6 +211,7 @@ class Place:
     def gradient(self, sample, output):
         """The gradient mod p of one output, or (-1) of a random form on those that exist, by the chain rule."""
         program, p, values = self.program, CHAIN[0], self.values(sample)
+        below = self.below
         moved, (form,) = [0] * len(values), self.points[p].draw(f"c{sample[0]}", 1, len(program.output))
         chosen = [k for k, cell in enumerate(program.output) if values[cell] is not None and output in (-1, k)]
         require(chosen, "an output does not exist at its sample")
@@ -209,23 +221,39 @@ class Place:
             for c, a, b in data if g and kind == "sum" else ():
                 moved[a] += g * c * values[b]
                 moved[b] += g * c * values[a]
-            if g and kind in SLOPES: moved[data] += g * SLOPES[kind](values[cell], p)
+            if g and kind in DERIVED: moved[data] += g * self.slope(kind, values[data], values[cell], below[data])
         return [moved[cell] % p for cell in program.weights]
-    def has_free_roots(self):
+    def slope(self, kind, x, y, below):
+        """The derivative mod p of y = f(x): that of gauss is kappa exp(-x^2/2)."""
+        p, q = CHAIN[:2]
+        if kind == "exp": return y
+        if kind == "inverse": return -y * y
+        if kind in ("root", "log"): return pow(2 * y if kind == "root" else x, -1, p)
+        density = pow(2, (p - 1) // q * (below**2 * (q - 1) // 2 % q), p) if kind == "gauss" else None
+        if kind == "gauss": return self.random(0, p, "kappa", 0) * density
+        other = self.value("sin" if kind == "cos" else "cos", 0, 0, p, 0, [x], [None])
+        return -other if kind == "cos" else other
+    def has_free_roots(self, record):
         """Each root exists at some samples and not at others, where those before it exist: it is no function of the
-        weights times a square, so that its sign is free."""
-        cells = self.program.cells
+        weights times a square, so that its sign is free. Roots of weights alone are looked at at other weights."""
+        cells, levels = self.program.cells, self.program.levels
         # Roots of one cell are equal: one of them is looked at.
         roots = sorted({cells[cell][1]: cell for cell in self.program.needed if cells[cell][0] == "root"}.values())
-        cases = set(product(roots, (True, False)))
-        for index in range(TRIES):
-            if not cases: break
-            values = self.values([index] * self.program.levels)
-            for cell in roots:
-                # That the root of 0 is missing says nothing: squares have zeros.
-                if values[cells[cell][1]]: cases.discard((cell, values[cell] is not None))
-                if values[cell] is None: break
-        return not cases
+        moving = {cell for own in self.program.leaves["input"].values() for cell in own}
+        for cell, (kind, data) in enumerate(cells): moving |= {cell} if moving & set(arguments(kind, data)) else set()
+        def elsewhere(k):
+            return Place(self.program, {**record, "point": f"{record['point']}/root{k}"}).values([0] * levels)
+        groups = ((False, elsewhere), (True, lambda k: self.values([k] * levels)))
+        for own, draw in (([cell for cell in roots if (cell in moving) == side], draw) for side, draw in groups):
+            cases = set(product(own, (True, False)))
+            for values in map(draw, range(TRIES if own else 0)):
+                if not cases: break
+                for cell in own:
+                    # That the root of 0 is missing says nothing: squares have zeros.
+                    if values[cells[cell][1]]: cases.discard((cell, values[cell] is not None))
+                    if values[cell] is None: break
+            if cases: return False
+        return True
 
 # Symmetries for all weights and inputs. Monomials: sorted tuples of (atom, exponent). Polynomials: {monomial: number}.
 def multiply(m, n):
@@ -316,12 +344,16 @@ class Symbols:
             total = {}
             if kind == "sum":
                 for m, c in data: self.change(c, m, changes, total)
-            elif kind in ("exp", "root"):
-                # d exp(x m) = exp(x m) x dm, and d root(x m) = root(x m) dm / 2m.
+            elif kind in (*FUNCTIONS, "root"):
+                # d exp(x m) = exp(x m) x dm, d root(x m) = root(x m) dm / 2m, d log(x m) = dm / m, and so on.
                 (x, m), own = data, ((number, 1),)
-                outer = own if kind == "exp" else multiply(own, power(m, -1))
-                inner = self.change(x if kind == "exp" else Fraction(1, 2), m, changes, {})
-                total = {multiply(outer, n): c for n, c in inner.items()}
+                outer, times = {"exp": (own, x), "log": (power(m, -1), Fraction(1)),
+                                "root": (multiply(own, power(m, -1)), Fraction(1, 2))}.get(kind, (None, None))
+                inner = self.change(1, m, changes, {})
+                if inner and outer is None:
+                    other, times = {"gauss": ("density", x), "sin": ("cos", x), "cos": ("sin", -x)}[kind]
+                    outer = ((self.atom(other, data), 1),)
+                total = {multiply(outer, n): times * c for n, c in inner.items()}
             if self.fold(total) and (self.residue(total.items()) or self.expand(total, clear=True)):
                 changes[number] = total
         outputs = (self.change(*self.values[cell], changes, {}) for cell in self.program.output)
@@ -363,14 +395,18 @@ class Symbols:
                 if kind != "exp": factors = multiply(factors, ((atom, e),))
             add_term(result, factors, c)
         return result
-    def coefficients(self):
-        """The rank of the span of all coefficients, without constants, of outputs that are polynomials in the inputs:
-        they determine the function."""
-        moving, rows = set(), {}
+    def moving(self):
+        """The atoms that inputs reach."""
+        moving = set()
         for number, (kind, data) in enumerate(self.atoms):
             inner = [m for m, _ in data] if kind == "sum" else [data[1]] if kind in FUNCTIONS + ("root",) else []
             moves = kind in ("input", "positive", "order") or any(a in moving for m in inner for a, _ in m)
             if moves: moving.add(number)
+        return moving
+    def coefficients(self):
+        """The rank of the span of all coefficients, without constants, of outputs that are polynomials in the inputs:
+        they determine the function."""
+        moving, rows = self.moving(), {}
         for place, (x, m) in enumerate(self.values[cell] for cell in self.program.output):
             for n, c in self.expand({m: x} if x else {}, clear=False).items():
                 outer, inner = ([x for x in n if (x[0] in moving) == side] for side in (True, False))
@@ -380,6 +416,88 @@ class Symbols:
         columns = sorted({n for row in rows.values() for n in row})
         afford(len(rows) * len(columns) * min(len(rows), len(columns)) * 10, "products of rationals")
         return rank([[row.get(n, ZERO) for n in columns] for row in rows.values()])
+
+# Free values.
+class Free:
+    """Why log, gauss, sin and cos have no relations: docs/explanation/programs.md. Unknown where it is not seen."""
+    def __init__(self, place, record, samples):
+        self.program, self.place, self.record, self.symbols = place.program, place, record, Symbols(place.program)
+        self.samples, self.moving, cells = samples, self.symbols.moving(), place.program.cells
+        inside = set()
+        for cell in sorted(self.program.needed, reverse=True):
+            kind, data = cells[cell]
+            if kind in ("exp", "gauss") or cell in inside: inside |= set(arguments(kind, data))
+        self.inside = {cell for cell in inside if cells[cell][0] == "log"}
+        kinds = self.program.kinds & set(FUNCTIONS)
+        if {"log", "gauss"} <= kinds: raise Unknown("squares of arguments of gauss may differ by a logarithm")
+        for names in (("log",), ("gauss",), ("sin", "cos")):
+            if not kinds & set(names): continue
+            own = self.distinct(names, names[0] == "sin")
+            if not all(any(a in self.moving for a, _ in self.symbols.values[cell][1]) for cell in own):
+                raise Unknown(f"{' and '.join(names)} of weights alone are not tested for relations")
+            if len(own) > MAX_FREE: raise Unknown(f"{len(own)} values of {' and '.join(names)} are too many to test")
+            if not getattr(self, f"{names[0]}_is_free")(own):
+                raise Unknown(f"values of {' and '.join(names)} were not seen to be free")
+        if self.inside and "exp" in kinds: self.check_inside()
+    def distinct(self, names, up_to_signs=False, of=None):
+        """The arguments of functions, those once that are equal on paper."""
+        found = {}
+        for cell in sorted(self.program.needed if of is None else of):
+            kind, data = self.program.cells[cell]
+            if kind in names:
+                x, m = self.symbols.values[data]
+                found.setdefault((abs(x) if up_to_signs else x, m), data if of is None else cell)
+        return list(found.values())
+    def rows(self, cells, count):
+        """The cells at samples at which all of them exist."""
+        others, rows = ([k] * self.program.levels for k in range(8 * count)), []
+        afford(8 * count * self.program.size * self.program.levels, "steps for free values")
+        for sample in (*self.samples[: 2 * count], *others):
+            values = self.place.values(sample)
+            own = [values[cell] for cell in cells]
+            if None not in own: rows.append(own)
+            if len(rows) == count: break
+        return rows
+    def changes(self, word, cells, level):
+        """Changes of cells between inputs at the same weights, at more weights than there are cells."""
+        p, rows, count = CHAIN[level], [], len(cells) + SPARE
+        afford(8 * count * self.program.size * self.program.levels, "steps for free values")
+        for number in range(2 * count):
+            other = Place(self.program, {**self.record, "point": f"{self.record['point']}/{word}{number}"})
+            drawn = [other.values([k] * self.program.levels, level) for k in range(4)]
+            there = [own for own in ([values[cell] for cell in cells] for values in drawn) if None not in own]
+            rows += [[(x - y) % p for x, y in zip(own, there[0])] for own in there[1:]]
+            if len(rows) >= count: break
+        return rows
+    def log_is_free(self, own):
+        """Exponentials are squares mod p: symbols of arguments and a constant are independent over GF(2)."""
+        p, rows = CHAIN[0], self.rows(own, len(own) + 1 + SPARE)
+        return rank_mod([[1, *(int(pow(x, (p - 1) // 2, p) != 1) for x in row)] for row in rows], 2) == len(own) + 1
+    def gauss_is_free(self, own):
+        """No square of an argument, and no difference of two, is constant; e beside kappa may be algebraic."""
+        cells, symbols = self.program.cells, self.symbols
+        taken = [symbols.values[cells[cell][1]] for cell in self.program.needed if cells[cell][0] in FUNCTIONS]
+        if any(not m for _, m in taken): raise Unknown("e and pi may be algebraically dependent")
+        rows = self.rows(own, SPARE)
+        columns = [tuple((row[k] ** 2 - rows[0][k] ** 2) % CHAIN[0] for row in rows) for k in range(len(own))]
+        return len(rows) > 1 and len({(0,) * len(rows), *columns}) == len(own) + 1
+    def sin_is_free(self, own):
+        """Arguments are independent over Q modulo functions of the weights, up to their signs."""
+        return rank_mod(self.changes("angle", own, 0), CHAIN[0]) == len(own)
+    def check_inside(self):
+        """Logarithms inside of exponentials are independent of their arguments, which have no relations mod q alone."""
+        taken, inner, q = self.distinct(("exp", "gauss")), self.distinct(("log",), of=self.inside), CHAIN[1]
+        if len(taken) + len(inner) > MAX_FREE: raise Unknown("exponentials and logarithms are too many to test")
+        table = self.changes("log", taken + inner, 1)
+        without = rank_mod([row[: len(taken)] for row in table], q)
+        if rank_mod(table, q) != without + len(inner): raise Unknown("exponentials of logarithms may be algebraic")
+        written, self.symbols.work = [], 0
+        for x, m in (self.symbols.values[cell] for cell in taken):
+            terms = self.symbols.expand({m: x}, clear=False) if x else {}
+            written.append({n: c for n, c in terms.items() if any(a in self.moving for a, _ in n)})
+        columns = sorted({n for row in written for n in row})
+        if rank([[row.get(n, ZERO) for n in columns] for row in written]) != without:
+            raise Unknown(f"arguments of exponentials beside logarithms may be related mod {q} alone")
 
 # The claim.
 def read_fields(record, places):
@@ -471,8 +589,6 @@ def check_program(claim, witness):
     program, size = Program(claim["program"]), integer(claim["dimension"], 0, 10**9, "dimension")
     lower, upper = (keys(witness, ("lower", "upper"), "witness")[key] for key in ("lower", "upper"))
     keys(lower, ("point", "region", "samples", "outputs", "columns"), "lower")
-    free = sorted(program.kinds & set(FUNCTIONS) - {"exp"})
-    if free: raise Unknown(f"values of {', '.join(free)} are taken to be free; attngeom verify says so too")
     if program.levels > len(CHAIN): raise Unknown("exponentials are nested deeper than the chain of primes")
     afford(size**3 / 20 + size * program.size * program.levels * 20, "steps for the minor")
     place, N, outputs = Place(program, lower), len(program.weights), len(program.output)
@@ -484,10 +600,13 @@ def check_program(claim, witness):
     require(rank_mod([[row[k] for k in columns] for row in rows], CHAIN[0]) == size, f"the minor is 0 mod {CHAIN[0]}")
     if "root" in program.kinds:
         afford(TRIES * program.size * program.levels, "steps for the signs of roots")
-        if not place.has_free_roots(): raise Unknown("signs of roots are taken to be free; attngeom verify says so too")
+        if not place.has_free_roots(lower): raise Unknown("signs of roots were not seen to be free")
+    free = sorted(program.kinds & set(FUNCTIONS) - {"exp"})
+    if free: Free(place, lower, samples)
     bound, why = upper_bound(program, upper, rows, place)
     require(bound <= size, f"the upper bound is {bound}, not {size}")
     words = "; exponentials are independent by Ax (on paper)" if "exp" in program.kinds else ""
+    words += f"; values of {', '.join(free)} are free (on paper, with its hypotheses seen mod p)" if free else ""
     words += "; angles are independent by Lindemann and Weierstrass (on paper)" if "circle" in program.kinds else ""
     words += "; of the region of its point" if program.kinds & {"positive", "order"} else ""
     return f"a minor of size {size} is not 0 mod {CHAIN[0]}, and {why}: at most {bound}{words}"

@@ -168,6 +168,26 @@ def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
         hypotheses.check_hypotheses(interpreter, [])
 
 
+def test_a_density_needs_its_argument_one_level_down():
+    """Φ(√x w) exists mod p wherever √x does, its derivative only where √x exists mod the next prime too."""
+    nodes = [
+        ["input", [], [], {"name": "x"}],
+        ["parameter", [], [], {"name": "w"}],
+        ["root", [0], [], {}],
+        ["contract", [2, 1], [], {"subscripts": ",->"}],
+        ["formal", [3], [], {"name": "gauss"}],
+    ]
+    record = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 4}
+    interpreter = running.Interpreter(CheckedProgram.from_json(record), "attngeom/0")
+    cases = set()
+    for index in range(30):
+        values, below = interpreter.values((index, index)), interpreter.values((index, index), 1)
+        missing = [bool(x[2][1]) for x in (values, below)]
+        assert bool(values[4][1]) == any(missing)
+        cases.add(tuple(missing))
+    assert len(cases) == 4
+
+
 def test_integrals_beside_logarithms_are_not_proven():
     """Squares of arguments of Φ may differ by a logarithm, which nothing tests."""
     weights = {"a": (), "b": ()}

@@ -14,6 +14,7 @@ from attngeom.rank.certificate import certify_network
 from attngeom.results import Proof
 from attngeom.verification import verify
 from tests.effort import thorough
+from tests.proofs.mutations import standalone
 
 S = ()
 
@@ -159,3 +160,4 @@ def test_what_is_proven_is_right(name):
         verdict = verify(certify_network(claimed), 100)
         assert verdict.standing != "certified"
         assert verdict.valid is not True or answer.dimension == dimension
+        assert standalone(certify_network(claimed).to_json())[0] != "valid"

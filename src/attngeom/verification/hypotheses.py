@@ -27,9 +27,16 @@ from flint import fmpq, fmpq_mat
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
-from attngeom.limits.recheck import FREE_ARGUMENTS, FREE_INSIDE, FREE_SPARE, JACOBIAN_PRODUCTS, SIGN_SAMPLES
+from attngeom.limits.recheck import (
+    CHANGE_TERMS,
+    FREE_ARGUMENTS,
+    FREE_INSIDE,
+    FREE_SPARE,
+    JACOBIAN_PRODUCTS,
+    SIGN_SAMPLES,
+)
 from attngeom.results import Proof
-from attngeom.verification.atoms import AtomTable
+from attngeom.verification.atoms import ONE, AtomTable, Polynomial, add_to, multiply
 from attngeom.verification.budget import afford, allowance
 from attngeom.verification.interpreter import PRIMES, Interpreter, Values
 from attngeom.verification.programs import CheckedProgram
@@ -295,7 +302,7 @@ def _read(values: Values, entries: Sequence[Entry]) -> list[int] | None:
 
 
 def written_rank(table: AtomTable, entries: Sequence[Entry]) -> int:
-    """The rank over Q of entries modulo functions of the weights, as it is seen when sums are written out once.
+    """The rank over Q of entries modulo functions of the weights, as it is seen when sums are written out.
 
     It is at least the rank of the functions, which is at least that of their values mod a prime.
     """
@@ -306,15 +313,31 @@ def written_rank(table: AtomTable, entries: Sequence[Entry]) -> int:
     rows = []
     for place, k in entries:
         number, monomial = table.values[place][k]
-        definition = table.atoms[monomial[0][0]].definition if len(monomial) == 1 and monomial[0][1] == 2 else None
-        terms = definition if definition is not None else {monomial: fmpq(1)}
-        rows.append({m: number * c for m, c in terms.items() if any(varies[a] for a, _ in m)})
+        terms = _write_out(table, {monomial: number} if number else {})
+        rows.append({m: c for m, c in terms.items() if any(varies[a] for a, _ in m)})
     columns = {m: k for k, m in enumerate(dict.fromkeys(m for row in rows for m in row))}
     matrix = fmpq_mat(len(rows), len(columns))
     for i, row in enumerate(rows):
         for m, number in row.items():
             matrix[i, columns[m]] = number
     return int(matrix.rank())
+
+
+def _write_out(table: AtomTable, terms: Polynomial) -> Polynomial:
+    """The same polynomial with sums written out, the last first, as long as it stays short."""
+    while True:
+        whole = max((a for m in terms for a, e in m if e > 1 and table.atoms[a].definition), default=None)
+        if whole is None:
+            return terms
+        result: Polynomial = {}
+        for m, number in terms.items():
+            is_there = dict(m).get(whole, 0) > 1
+            rest = multiply(m, ((whole, -2),)) if is_there else m
+            for n, c in ((table.atoms[whole].definition or {}) if is_there else {ONE: fmpq(1)}).items():
+                add_to(result, multiply(rest, n), number * c)
+        if len(result) > CHANGE_TERMS:
+            return terms
+        terms = result
 
 
 def needed_entries(program: CheckedProgram) -> list[Array]:

@@ -170,8 +170,11 @@ class Interpreter:
         p, none = PRIMES[level], np.zeros(x.shape, dtype=bool)
         if name == "exp":
             return self.exponential(level, x, lower, 1)
-        if name in ("log", "gauss"):
-            return self._random(level, name, x), none | ((x == 0) if name == "log" else False)
+        if name == "log":
+            return self._random(level, name, x), x == 0
+        if name == "gauss":
+            # Its density needs the argument one level down.
+            return self._random(level, name, x), none if lower is None else lower[1]
         small = np.where(x > p // 2, p - x, x)
         points = [self._circle_point(level, self._first(level, "circle", int(t))) for t in small.ravel()]
         y = np.array([z[name == "sin"] for z in points], dtype=np.int64).reshape(x.shape)
