@@ -346,7 +346,7 @@ def post_norm(own, layers: int, tied: bool, mlp: MLP = BIASED) -> TransformerSpe
         ),
     ],
 )
-def test_post_norm_models_that_read_bare_tables(spec: TransformerSpec, residual: int) -> None:
+def test_post_norm_models_that_read_unnormed_tables(spec: TransformerSpec, residual: int) -> None:
     assert prove_model(spec).agrees and redundancy(spec).part("residual") == residual
 
 

@@ -44,7 +44,7 @@ def test_compare_and_writers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     keys = {"same_function", "level", "error_probability", "unit", "layers", "config_differences", "reason"}
     assert keys <= record.keys()
     assert {"layer", "same", "worst", "condition"} <= record["layers"][0].keys()
-    assert {"tensor", "head", "misfit", "expected"} <= record["layers"][0]["worst"].keys()
+    assert {"tensor", "head", "mismatch", "misfit", "expected"} <= record["layers"][0]["worst"].keys()
     code, record = call(capsys, "compare", llama, moved, "--level", "exact")
     assert code == 1 and record["same_function"] is False
     code, record = call(capsys, "compare", llama, str(DATA / "mistral"))
@@ -78,7 +78,7 @@ def test_every_head_and_the_wrong_units_are_listed(tmp_path: Path, capsys: pytes
     assert code == 1
     heads = record["layers"][1]["heads"]
     assert [row["head"] for row in heads] == [0, 1, 2, 3]
-    beyond = [row for row in heads if row["misfit"] > 3 * row["expected"]]
+    beyond = [row for row in heads if row["mismatch"] > 3 * row["expected"]]
     assert [(row["head"], row["tensor"]) for row in beyond] == [(2, "model.layers.1.self_attn.q_proj.weight")]
     (units,) = record["layers"][0]["units"]
     assert units["beyond_rounding"] == 1 and units["largest_ratio"] > 10 > 1 > units["median_ratio"]

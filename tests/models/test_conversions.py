@@ -11,7 +11,7 @@ import pytest
 
 from attngeom.models import compare, open_model
 from attngeom.models.samples import LLAMA, random_model
-from tests.models.cases import changed, reference, state_of
+from tests.models.cases import changed, in_type, reference, state_of
 
 State = dict[str, np.ndarray]
 UNITS: dict[str, tuple[str, tuple[str, ...], str, int]] = {
@@ -125,8 +125,11 @@ def test_equal_experts_are_one_mlp() -> None:
     assert compare(model, sparse).same_function is True and compare(sparse, model).same_function is True
     routed = open_model({**state, **{n: -t for n, t in state.items() if n.endswith("moe.gate.weight")}}, config)
     assert compare(sparse, routed).same_function is True  # the router chooses between equals
-    name = "model.layers.0.block_sparse_moe.experts.2.w2.weight"
-    assert compare(model, open_model({**state, name: 1.5 * state[name]}, config)).same_function is False
+    # Outputs of files of 16 bits may be far apart by rounding alone, so that the draw of the router would decide.
+    name, precise = "model.layers.0.block_sparse_moe.experts.2.w2.weight", in_type(model, np.float64)
+    for seed in range(3):
+        state = upcycled(state_of(model), 4, np.random.default_rng(seed))
+        assert compare(precise, open_model({**state, name: 1.5 * state[name]}, config)).same_function is False
 
 
 def as_llama(config: dict[str, Any], **more: Any) -> dict[str, Any]:

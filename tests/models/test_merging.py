@@ -82,7 +82,7 @@ def test_a_folder_is_written_that_loads(tmp_path, capsys):
     assert run(["model", "merge", str(a), str(b), "--out", str(tmp_path / "c"), "--weights", "3,1", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["weights"] == [0.75, 0.25] and record["inputs"][1]["scope"] == "model"
-    assert record["inputs"][1]["worst_misfit"] <= record["inputs"][1]["allowed"]
+    assert record["inputs"][1]["worst_mismatch"] <= record["inputs"][1]["allowed"]
     assert record["outputs"] == "finite at random inputs"
     assert gap(base, open_model(tmp_path / "c")) < 0.05
     assert {p.name for p in (tmp_path / "c").iterdir()} == {"config.json", "merge.json", "model.safetensors"}

@@ -362,7 +362,9 @@ def merge_command(
     record = written.to_json()
     shown = {"path": record["path"], "method": method, "weights": ", ".join(f"{w:.4g}" for w in written.weights)}
     for number, row in enumerate(written.inputs):
-        words = "as it is" if row["scope"] is None else f"aligned by {row['scope']}, mismatch {row['worst_misfit']:.1e}"
+        words = (
+            "as it is" if row["scope"] is None else f"aligned by {row['scope']}, mismatch {row['worst_mismatch']:.1e}"
+        )
         shown[f"input {number + 1}"] = f"{row['path']}: {words}"
     least, middle, largest = written.norms
     shown["norms over those of the inputs"] = f"{least:.3f} to {largest:.3f}, median {middle:.3f}"
@@ -374,7 +376,7 @@ def _report(written: Written, settings: dict[str, object], json: bool) -> None:
     record = {**written.to_json(), **settings}
     shown = {name: _words(value) for name, value in record.items() if name != "check"}
     check = record["check"]
-    worst = f"{digits.error(check['worst_misfit'])}, {digits.error(check['allowed'])} allowed"
+    worst = f"{digits.error(check['worst_mismatch'])}, {digits.error(check['allowed'])} allowed"
     shown |= {"bytes": f"{written.bytes:,}", "worst mismatch to the input": worst}
     shown |= {"check by transformers": written.live.words}
     print_answer(json, record, pairs("written", shown))

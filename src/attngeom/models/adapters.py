@@ -177,8 +177,8 @@ class AdapterComparison(Result):
 
     def rows(self) -> Mapping[str, Any]:
         word = {True: "same change", False: "different changes", None: "undecided"}[self.same_change]
-        wrong = {m["module"]: f"mismatch {m['misfit']:.2e}, {m['expected']:.1e} expected" for m in self.modules
-                 if m["same"] is not True and "misfit" in m}  # fmt: skip
+        wrong = {m["module"]: f"mismatch {m['mismatch']:.2e}, {m['expected']:.1e} expected" for m in self.modules
+                 if m["same"] is not True and "mismatch" in m}  # fmt: skip
         return {word: f"({self.level}, {self.standing}) {self.reason}", **wrong}
 
 
@@ -205,9 +205,9 @@ def compare_adapters(one: Adapter, other: Adapter, *, seed: int = 0) -> AdapterC
     rows += [{"module": name, "same": False} for name in verbatim]
     verdicts = [row["same"] for row in rows]
     same = False if False in verdicts else None if None in verdicts else True
-    worst = max(rows, key=lambda row: row["misfit"] / row["expected"] if "misfit" in row else np.inf)
+    worst = max(rows, key=lambda row: row["mismatch"] / row["expected"] if "mismatch" in row else np.inf)
     reason = f"worst {worst['module'][-100:]}" + (
-        f": mismatch {worst['misfit']:.2e}" if "misfit" in worst else " differs"
+        f": mismatch {worst['mismatch']:.2e}" if "mismatch" in worst else " differs"
     )
     standing: Standing = "undecided" if same is None else "estimate"
     return AdapterComparison(
@@ -254,7 +254,8 @@ def _measure(one: Adapter, other: Adapter, module: str, unit: float) -> dict[str
     )
     ratio = mismatch / expected
     same = True if ratio <= TENSORS_AGREE else False if ratio >= TENSORS_DIFFER else None
-    return {"module": module, "same": same, "misfit": float(mismatch), "expected": float(expected)}
+    sizes = {"mismatch": float(mismatch), "misfit": float(mismatch), "expected": float(expected)}
+    return {"module": module, "same": same, **sizes}
 
 
 def _product_size(up: Array, down: Array) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -32,12 +31,24 @@ def multiply(matrix: Array, x: Array) -> Array:
     return np.concatenate([matrix[part] @ x for part in row_blocks(matrix)])
 
 
-@dataclass(frozen=True, eq=False)
 class Affine:
-    """x ↦ weight x + bias, batched: weight (…, out, in) and bias (…, out), real or complex."""
+    """x ↦ weight x + bias, batched: weight (…, out, in) and bias (…, out), real or complex.
 
-    weight: Array
-    bias: Array
+    >>> Affine(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]])).tolist()
+    [[7.0]]
+    """
+
+    def __init__(self, weight: Array, bias: Array) -> None:
+        self._weight = weight
+        self._bias = bias
+
+    @property
+    def weight(self) -> Array:
+        return self._weight
+
+    @property
+    def bias(self) -> Array:
+        return self._bias
 
     @classmethod
     def linear(cls, weight: Array) -> Affine:
@@ -126,25 +137,28 @@ class FoldedReader(Affine):
     Who only measures reads it piece by piece, in the cache.
     """
 
-    reader: Affine | None
-    gain: Array
-    means: Array
-
     def __init__(self, reader: Affine, gain: Array, means: Array, bias: Array) -> None:
-        self.__dict__.update(reader=reader, gain=gain, means=means, bias=bias)
+        super().__init__(np.zeros(0), bias)
+        self.reader: Affine | None = reader
+        self.gain = gain
+        self.means = means
 
-    @cached_property
+    @property
     def weight(self) -> Array:
-        assert self.reader is not None
-        source = self.reader.weight
+        if self.reader is not None:
+            # The arrays that it is made of go.
+            self._weight, self.reader = self._folded(self.reader), None
+        return self._weight
+
+    def _folded(self, reader: Affine) -> Array:
+        source = reader.weight
         weight = np.empty_like(source) if source.ndim == 2 else np.empty(source.shape, source.dtype)
-        columns = source.ndim == 2 and self.reader.by_columns
+        columns = source.ndim == 2 and reader.by_columns
         for part in self.parts(columns=columns):
             place = (slice(None), part) if columns else part
             np.multiply(source[place], self.gain[part] if columns else self.gain, out=weight[place])
             if self.means.size:
                 weight[place] -= self.means[..., None] if columns else self.means[part, ..., None]
-        self.__dict__["reader"] = None  # its arrays go
         return weight
 
     @property

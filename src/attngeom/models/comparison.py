@@ -12,7 +12,7 @@ from safetensors.numpy import save
 from attngeom.errors import InputError
 from attngeom.files import to_json
 from attngeom.limits.shown import LISTED_NAMES
-from attngeom.models.counts.residual import reads_bare_tables
+from attngeom.models.counts.residual import reads_unnormed_tables
 from attngeom.models.crews import Crew, each_layer, hired
 from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
@@ -210,7 +210,7 @@ def _compare_exactly(
             reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
         elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
             same, reason = None, reason + "; the residual stream may be rotated: level rounding decides"
-        elif reads_bare_tables(one.spec) and not layers[0].same:
+        elif reads_unnormed_tables(one.spec) and not layers[0].same:
             same, reason = None, reason + "; biases may hold what tables held: level rounding decides"
     unknown = _unknown_differences(one, other)
     if same and unknown:
@@ -266,7 +266,7 @@ def _compare_rounded(
         same = False
     elif None not in verdicts:
         same = True
-    if not same and not fixed_tables and turn is None and not layers[0].same and reads_bare_tables(one.spec):
+    if not same and not fixed_tables and turn is None and not layers[0].same and reads_unnormed_tables(one.spec):
         # Estimating what the tables hide costs digits: only where it matters.
         again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, fixed_tables=True)
         if again.same_function is not False:

@@ -178,6 +178,8 @@ def parts_of(layer: LayerWeights) -> dict[str, Array]:
     def visit(name: str, value: Any) -> None:
         if isinstance(value, np.ndarray):
             parts[name] = value
+        elif isinstance(value, Affine):
+            parts.update({f"{name}.weight": value.weight, f"{name}.bias": value.bias})
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 visit(f"{name}.{key}", item)

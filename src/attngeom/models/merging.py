@@ -199,7 +199,7 @@ def write_merge(
         for number, model in enumerate(models):
             if model is target or not aligned:
                 near.append(model)
-                told.append({"path": _name(model), "scope": None, "worst_misfit": None})
+                told.append({"path": _name(model), "scope": None, "worst_mismatch": None, "worst_misfit": None})
                 continue
             place = temporary / f"aligned-{number}"
             own = _scope(scope, target, model)
@@ -231,7 +231,7 @@ def _name(model: Model) -> str:
 
 
 def _mismatch(record: dict[str, Any]) -> dict[str, Any]:
-    return {"worst_misfit": record["check"]["worst_misfit"], "allowed": record["check"]["allowed"]}
+    return {key: record["check"][key] for key in ("worst_mismatch", "worst_misfit", "allowed")}
 
 
 def _norm_ratios(result: Model, inputs: Sequence[Model]) -> tuple[float, float, float]:

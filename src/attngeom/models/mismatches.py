@@ -130,7 +130,8 @@ def mismatch_json(tensor: str, mismatch: Mismatch) -> dict[str, Any]:
         "tensor": tensor,
         "part": mismatch.part,
         "head": mismatch.index,
-        "misfit": mismatch.value,
+        "mismatch": mismatch.value,
+        "misfit": mismatch.value,  # the key of 0.1, kept until the next major version
         "expected": mismatch.expected,
         "allowed": mismatch.allowed,
     }

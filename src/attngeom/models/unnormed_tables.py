@@ -15,7 +15,7 @@ from attngeom.exact.arrays import Array
 from attngeom.groups.pivots import pivot_signs
 from attngeom.limits.rounding import SINGULAR_CONDITION
 from attngeom.models.affine import Affine
-from attngeom.models.counts.residual import reads_bare_tables
+from attngeom.models.counts.residual import reads_unnormed_tables
 from attngeom.models.layer import LayerWeights
 from attngeom.models.readers import map_attention
 from attngeom.models.specification import TransformerSpec
@@ -72,7 +72,7 @@ class UnnormedTables:
 
 def fix_tables(spec: TransformerSpec, tables: Tables, tied: bool) -> UnnormedTables | None:
     """The choice for the given tables; a tied token table stays. None for models that read no unnormed tables."""
-    if not reads_bare_tables(spec):
+    if not reads_unnormed_tables(spec):
         return None
     free = {part: table for part, (_, table) in tables.items() if part != "embedding" or not tied}
     means = {part: table.mean(axis=0) for part, table in free.items()}

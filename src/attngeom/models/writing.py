@@ -65,6 +65,7 @@ class Written:
             "check": {
                 "same_function": self.check.same_function,
                 "level": self.check.level,
+                "worst_mismatch": 0.0 if worst is None else worst.value,
                 "worst_misfit": 0.0 if worst is None else worst.value,
                 "allowed": 0.0 if worst is None else worst.allowed,
                 "logits_gap": self.live.gap,

@@ -20,7 +20,7 @@ def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
     e = spec.embedding_rank
     terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="L2"))
-    terms += [*_table_terms(spec), *_bare_terms(spec), rotation_term(spec), _scale_term(spec)]
+    terms += [*_table_terms(spec), *_unnormed_terms(spec), rotation_term(spec), _scale_term(spec)]
     return [term for term in terms if term.count]
 
 
@@ -120,13 +120,13 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     ]
 
 
-def _bare_terms(spec: TransformerSpec) -> list[RedundantPart]:
+def _unnormed_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """Post-norm models whose first attention reads the tables themselves (docs/theorems/models.md, section 3)."""
     d, free = spec.width, _free_embedding(spec)
-    bare = reads_bare_tables(spec)
-    shifts = bare and (free or spec.stack.positions or spec.stack.token_types) and absorbs_shift(spec)
+    unnormed = reads_unnormed_tables(spec)
+    shifts = unnormed and (free or spec.stack.positions or spec.stack.token_types) and absorbs_shift(spec)
     return [
-        RedundantPart(part="residual", count=d * (bare and free), group=f"x + 1 wᵀx, w in R^{d}", lemma="P"),
+        RedundantPart(part="residual", count=d * (unnormed and free), group=f"x + 1 wᵀx, w in R^{d}", lemma="P"),
         RedundantPart(part="residual", count=d * bool(shifts), group=f"R^{d} from a table into biases", lemma="P"),
         RedundantPart(
             part="residual", count=int(follows_inner_gain(spec)), group="gains of equal spectrum on 1^⊥", lemma="P"
@@ -134,7 +134,7 @@ def _bare_terms(spec: TransformerSpec) -> list[RedundantPart]:
     ]
 
 
-def reads_bare_tables(spec: TransformerSpec) -> bool:
+def reads_unnormed_tables(spec: TransformerSpec) -> bool:
     """Whether the first sublayer is attention to the sum of the tables, and a LayerNorm of the sum follows it."""
     stack = spec.stack
     if len(spec.stacks) != 1 or not stack.order or not stack.embeds_tokens or stack.embedding_norm is not None:
@@ -154,7 +154,7 @@ def absorbs_shift(spec: TransformerSpec) -> bool:
 
 def follows_inner_gain(spec: TransformerSpec) -> bool:
     """Whether the stream turns in one post-norm block between free tables and a free head, its inner gain following."""
-    if not reads_bare_tables(spec) or not _free_embedding(spec) or spec.head is None or len(spec.stack) != 1:
+    if not reads_unnormed_tables(spec) or not _free_embedding(spec) or spec.head is None or len(spec.stack) != 1:
         return False
     parts = sublayers(spec.stack.block(0))
     inner, outer = parts[0].norms.stream, parts[-1].norms.stream

@@ -71,8 +71,8 @@ class RotaryScales(RowFactor):
         """One rotated key that all heads share is a tensor of its own."""
         keys, queries = super().row_errors(one, other, group, element, noise)
         shared = one.rotated_groups != one.groups
-        yield replace(keys, part=TensorPart(self.place, self.carried.name), growth=None) if shared else keys
         yield queries
+        yield replace(keys, part=TensorPart(self.place, self.carried.name), growth=None) if shared else keys
 
     def stored_element(self, move: Move) -> Array:
         """The factors of the queries."""
