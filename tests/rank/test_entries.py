@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from attngeom.programs import trace
 from attngeom.rank.analysis import analyze
@@ -104,3 +105,15 @@ def test_all_linear_fields_contain_those_on_axes():
     bound = bound_rank(program)
     every, on_axes = (find_symmetries(bound, ansatz=ansatz).fields for ansatz in (Ansatz.of_entries(program), None))
     assert len(choose_independent(program, every + on_axes, 0)) == len(choose_independent(program, every, 0))
+
+
+def test_densities_change_too():
+    """Two scales before GELU: the change along the first brings in the density of Φ, which the second one changes."""
+
+    def network(w, x):
+        hidden = x @ (w["a"] * w["W"]).T @ w["A"].T
+        return hidden * ndtr(hidden) @ w["B"].T
+
+    answer = analyze(network, (1, 2), weights={"a": 1, "W": (1, 2), "A": (1, 1), "B": (3, 1)})
+    assert (answer.dimension, answer.upper_bound, answer.standing) == (5, 5, "proven")
+    assert verify(certify_network(answer), 100).valid

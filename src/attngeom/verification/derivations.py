@@ -141,6 +141,8 @@ class Derivations:
             factor, outer = fmpq(1), power(m, -1)
         elif atom.kind == "root":
             factor, outer = HALF, multiply(own, power(m, -1))
+        elif atom.kind == "density":
+            factor, outer = -times * times, multiply(own, m)
         else:
             other, sign = SLOPES[atom.kind]
             factor, outer = sign * times, ((terms.function_atom(other, times, m), 2),)
