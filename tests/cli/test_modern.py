@@ -1,6 +1,7 @@
 """Kinds and options beyond the papers on the command line."""
 
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -42,14 +43,28 @@ def test_certificates_are_verified(case, tmp_path):
     assert run(["verify", path]) == 0
 
 
-@pytest.mark.parametrize("command", ["inspect", "lambda", "coefficients"])
-def test_what_is_not_known_is_refused(command, tmp_path, capsys):
+def test_what_is_not_known_is_refused(tmp_path, capsys):
     w = str(tmp_path / "w.safetensors")
     assert run(["random", "--widths", "3,2", "--attention", "2", "--kind", "kda", "--out", w]) == 0
     capsys.readouterr()
-    assert run([command, w]) == 2
+    assert run(["coefficients", w]) == 2
     error = capsys.readouterr().err
     assert "kda attention given" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("case", CASES[1::3], ids=label)
+def test_points_are_inspected_and_their_learning_coefficient_is_half_the_rank(case, tmp_path, capsys):
+    w = str(tmp_path / "w.json")
+    assert run(["random", "--widths", "3,2", "--attention", "2", *flags(case), "--out", w]) == 0
+    capsys.readouterr()
+    assert run(["inspect", w, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    local, freedom = answer["local"], answer["freedom"]
+    assert local["proven"] and local["defect"] == 0 and freedom["is_generic"] is True
+    assert freedom["orbit_dimension"] == local["kernel_dimension"] == freedom["kernel_dimension"]
+    assert run(["lambda", w, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert Fraction(answer["lambda"]) == Fraction(local["jacobian_rank"], 2) and answer["multiplicity"] == 1
 
 
 def test_options_of_the_command_line_are_those_of_networks():

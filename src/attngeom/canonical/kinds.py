@@ -24,7 +24,6 @@ from attngeom.network.invariants import (
     joined,
     layer_bias,
     values_of,
-    weights_sum_to_one,
 )
 from attngeom.results import Result
 
@@ -103,7 +102,7 @@ def _canonical(weights: Weights) -> Weights:
         moved = [_canonical_head(head, kind, domain) for head in heads]
         if kind.orders_heads:
             moved.sort(key=lambda head: [_key(array) for array in head.tensors.values()])
-        if bias is not None and weights_sum_to_one(kind):
+        if bias is not None and kind.adds_value_bias:
             moved = [_with_bias(head, bias, domain, place) for place, head in enumerate(moved)]
         layers.append(tuple(moved))
         shared.append({} if not weights.shared else {"bO": bias if bias is not None else weights.shared[index]["bO"]})

@@ -140,7 +140,7 @@ def dim_command(
         architecture = given.architecture
         try:
             # The numbers of the file as they are: floats are rationals.
-            point = rank_at(given.to(QQ), seed) if architecture.is_plain else None
+            point = rank_at(given.to(QQ), seed)
         except SizeError as error:
             # The architecture still has an answer.
             typer.echo(f"attngeom: rank at this point left out: {error}", err=True)

@@ -38,6 +38,8 @@ LOSSES = {
     "key-scale": "sizes of keys",
     "square-scale": "scales (λQ, V/λ²) of each head",
     "key-bias": "biases of keys, which cancel",
+    "value-bias": "biases of values, which the bias of the output takes back",
+    "translation": "constants between layers, which biases take back",
     "theorem": "what the theorem says is not seen",
     "searched": "symmetries that were searched and proven",
     "mixing": "mixing of heads",

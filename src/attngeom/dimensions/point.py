@@ -13,6 +13,7 @@ from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
 from attngeom.dimensions.lower.balls import check_balls_size
 from attngeom.dimensions.lower.minor import entry_degree
+from attngeom.dimensions.program_point import lower_rank_at, measured_rank_at, orbit_rank_at
 from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
@@ -83,8 +84,8 @@ class PointRank(Result):
 def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     """The rank of the differential at given weights: bounds that are proven for rational ones, an estimate for floats.
 
-    Floats are rationals too: ``rank_at(weights.to(QQ))`` speaks of the numbers as they are. Polynomial attention:
-    lower bound mod p; other kinds: lower bound certified by ball arithmetic. Upper bound from the symmetry vectors at
+    Floats are rationals too: ``rank_at(weights.to(QQ))`` speaks of the numbers as they are. Rational functions:
+    lower bound mod p; others: lower bound certified by ball arithmetic. Upper bound from the symmetry vectors at
     the point and from directions along which a layer does not change there, found over Q.
 
     >>> from attngeom.exact import QQ
@@ -95,6 +96,8 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     if not (weights.domain.is_rational or weights.domain.rounds):
         raise DomainError(f"weights over {weights.domain.name} given; rational or float weights are required")
     architecture = weights.architecture
+    if not architecture.is_plain:
+        return _from_program(weights, seed)
     size = architecture.num_parameters * max(
         upper_bound(architecture).value + SPARE_JACOBIAN_ROWS, sum(count_generators(architecture).values())
     )
@@ -103,28 +106,50 @@ def rank_at(weights: Weights, seed: int = 0) -> PointRank:
     return _estimate(weights, seed) if weights.domain.rounds else _bound(weights, seed)
 
 
+def _from_program(weights: Weights, seed: int) -> PointRank:
+    """The rank at weights of a kind beyond the papers, or with options.
+
+    >>> from attngeom.exact import QQ
+    >>> point = rank_at(random_weights(Architecture((2, 2), 1, kind="gla", tokens=2), QQ, seed=0))
+    >>> point.rank, point.generic, point.is_exact
+    (8, 8, True)
+    """
+    architecture = weights.architecture
+    known = dimension(architecture, seed=seed)
+    generic = None if known.standing == "undecided" else known.dimension
+    if weights.domain.rounds:
+        measured = measured_rank_at(weights, 2 * (known.upper_bound + SPARE_JACOBIAN_ROWS), seed)
+        return _measured(weights, measured, known.upper_bound, generic, seed)
+    most = min(known.upper_bound, architecture.num_parameters - orbit_rank_at(weights))
+    lower = lower_rank_at(weights, most, seed)
+    method = "balls" if lower.prime is None else "minor"
+    return _between(weights, (min(lower.value, most), most), generic, method, seed, lower.prime)
+
+
 def _bound(weights: Weights, seed: int) -> PointRank:
     """Proven bounds at rational weights."""
     architecture = weights.architecture
     most = min(upper_bound(architecture).value, symmetry_upper_bound_at(weights))
+    generic = dimension(architecture, seed=seed).dimension
     if not architecture.rule.is_polynomial:
-        return _between(weights, _rank_by_balls(weights, most, seed), most, "balls", seed)
+        return _between(weights, (_rank_by_balls(weights, most, seed), most), generic, "balls", seed)
     p, lower = _rank_mod_p(weights, most + SPARE_JACOBIAN_ROWS, seed)
     # Samples with fewer tokens than the network has may miss more than chance explains.
     known = lower < most and architecture.tokens <= POINT_TOKENS
     error = min(1.0, most * entry_degree(architecture) / p) if known else None
-    return _between(weights, lower, most, "minor", seed, p, error)
+    return _between(weights, (lower, most), generic, "minor", seed, p, error)
 
 
 def _between(
     weights: Weights,
-    lower: int,
-    upper: int,
+    bounds: tuple[int, int],
+    generic: int | None,
     method: str,
     seed: int,
     prime: int | None = None,
     error: float | None = None,
 ) -> PointRank:
+    lower, upper = bounds
     standing: Standing = "proven" if lower == upper else "undecided" if error is None else "probabilistic"
     return PointRank(
         standing=standing,
@@ -134,7 +159,7 @@ def _between(
         rank=lower,
         lower_bound=lower,
         upper_bound=upper,
-        generic=dimension(weights.architecture, seed=seed).dimension,
+        generic=generic,
         method=method,
         prime=prime,
         error_probability=error,
@@ -169,21 +194,27 @@ def _float_samples(weights: Weights, rows: int, tokens: int, seed: int) -> Sampl
 
 
 def _estimate(weights: Weights, seed: int) -> PointRank:
-    """The numerical rank of float weights; undecided if the gap is not clear, or floats do not see generic ranks here.
+    """The numerical rank of float weights of a kind of the papers."""
+    most, generic = upper_bound(weights.architecture).value, dimension(weights.architecture, seed=seed).dimension
+    return _measured(weights, _measure(weights, most, seed), most, generic, seed)
+
+
+def _measured(weights: Weights, measured: Rank, most: int, generic: int | None, seed: int) -> PointRank:
+    """A numerical rank as an estimate; undecided if the gap is not clear, or floats do not see generic ranks here.
 
     A rank below the generic one is believed only if random weights with tensors of the same norms show the generic one.
     """
     architecture = weights.architecture
-    most, generic = upper_bound(architecture).value, dimension(architecture, seed=seed).dimension
-    measured = _measure(weights, most, seed)
     reason = "numerical rank of a Jacobian at random inputs"
     clear = measured.is_clear and measured.value <= most
     if not clear:
         reason += ", without a clear gap"
     elif generic is not None and measured.value < generic:
-        shown = _measure(_random_like(weights, seed), most, seed).value
-        clear = shown >= generic
-        reason += "" if clear else f"; at random weights floats show {shown} of {generic} dimensions"
+        other = _random_like(weights, seed)
+        rows = 2 * (most + SPARE_JACOBIAN_ROWS)
+        rank = _measure(other, most, seed) if architecture.is_plain else measured_rank_at(other, rows, seed)
+        clear = rank.value >= generic
+        reason += "" if clear else f"; at random weights floats show {rank.value} of {generic} dimensions"
     return PointRank(
         standing="estimate" if clear else "undecided",
         reason=reason,

@@ -10,9 +10,10 @@ import numpy as np
 
 from attngeom.dimensions.counts import UpperBound
 from attngeom.dimensions.lower.bound import LowerBound
+from attngeom.dimensions.program_point import lower_rank_at, tokens_at
 from attngeom.dimensions.symmetry_bound import check_size
-from attngeom.errors import InputError
-from attngeom.exact.domains import GF
+from attngeom.errors import InputError, SingularError
+from attngeom.exact.domains import GF, QQ, RR
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.points import name_point
@@ -21,7 +22,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.programs import program_of
 from attngeom.network.symmetry import infinitesimal_action
 from attngeom.network.symmetry.group import moving_factors
-from attngeom.network.weights import named_weights
+from attngeom.network.weights import named_weights, random_weights
 from attngeom.programs.program import Program
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.lower import RankBound, bound_rank, find_point
@@ -30,11 +31,10 @@ from attngeom.rank.upper import bound_above
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """A lower and an upper bound, and the rank that the first one rests on."""
+    """A lower and an upper bound."""
 
     lower: LowerBound
     upper: UpperBound
-    rank: RankBound
     seconds: float
 
 
@@ -70,7 +70,7 @@ def _seed_with_roots(program: Program, seed: int) -> int:
             return seed + attempt
         except InputError:
             continue
-    raise InputError(f"roots of the network exist at none of {ROOT_SEEDS} random points; no rank can be computed mod p")
+    raise SingularError(f"roots of the network exist at none of {ROOT_SEEDS} random points mod p")
 
 
 def orbit_bound(architecture: Architecture, seed: int) -> UpperBound:
@@ -107,19 +107,34 @@ def program_bounds(
     given, architecture = architecture, without_idle_values(architecture)
     tokens = sampled_tokens(architecture)
     upper = orbit_bound(architecture, seed)
+    try:
+        lower, rank = _lower_mod_p(architecture, tokens, upper.value, seed, progress)
+    except SingularError:
+        lower, rank = _lower_by_balls(architecture, upper.value, seed), None
+    if rank is not None and lower.value < upper.value and tokens == architecture.tokens:
+        upper = _with_found_symmetries(upper, rank, seed, progress)
+    idle = given.num_parameters - architecture.num_parameters
+    if idle:
+        upper = replace(upper, parts={**upper.parts, "unseen": idle})
+    return Bounds(lower=lower, upper=upper, seconds=time.perf_counter() - started)
+
+
+def _lower_mod_p(
+    architecture: Architecture,
+    tokens: int,
+    most: int,
+    seed: int,
+    progress: Callable[[str, int, int], None] | None,
+) -> tuple[LowerBound, RankBound]:
+    """The rank of the program mod p, and why it is one over the reals; SingularError where roots are too rare."""
     program = program_of(architecture, tokens)
     rank = bound_rank(program, _seed_with_roots(program, seed), progress)
     if any(program.places("root")):
         # Later outputs need more roots: at most samples they do not exist.
         for times in ROOT_SAMPLES:
-            if rank.value < upper.value:
+            if rank.value < most:
                 rank = bound_rank(program, _seed_with_roots(program, seed), progress, times * program.num_parameters)
     proof = prove_rank(rank.point)
-    if rank.value < upper.value and tokens == architecture.tokens:
-        upper = _with_found_symmetries(upper, rank, seed, progress)
-    idle = given.num_parameters - architecture.num_parameters
-    if idle:
-        upper = replace(upper, parts={**upper.parts, "unseen": idle})
     lower = LowerBound(
         standing=proof.standing,
         reason=proof.reason,
@@ -130,7 +145,26 @@ def program_bounds(
         tokens=tokens,
         samples=len(rank.samples),
     )
-    return Bounds(lower=lower, upper=upper, rank=rank, seconds=time.perf_counter() - started)
+    return lower, rank
+
+
+def _lower_by_balls(architecture: Architecture, most: int, seed: int) -> LowerBound:
+    """The rank at random weights, enclosed by balls: no roots mod p are needed.
+
+    >>> _lower_by_balls(Architecture((2, 2), 2, kind="deltanet", normalised_keys=True, tokens=2), 10, 0).value
+    9
+    """
+    weights = random_weights(architecture, RR, seed).to(QQ)
+    return LowerBound(
+        standing="proven",
+        reason="the rank at random weights, certified by ball arithmetic",
+        seed=seed,
+        value=min(lower_rank_at(weights, most, seed).value, most),
+        method="balls",
+        prime=None,
+        tokens=tokens_at(architecture),
+        samples=2 * most,
+    )
 
 
 def _with_found_symmetries(

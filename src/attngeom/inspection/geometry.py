@@ -17,6 +17,7 @@ from attngeom.exact.precise import Rank, measured_rank
 from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, in_range, virtual_ranks
+from attngeom.inspection.kinds import Freedom, freedom_of, generic_hypotheses
 from attngeom.limits.work import LOCAL_RANK_PARAMETERS
 from attngeom.network import Weights
 from attngeom.network.showing import head_spectra
@@ -86,6 +87,7 @@ class Inspection(Result):
     hypotheses: tuple[Hypothesis, ...]
     ranks: VirtualRanks | None
     local: PointRank | None
+    freedom: Freedom | None = None
 
     def rows(self) -> Mapping[str, Any]:
         lines: dict[str, Any] = {}
@@ -99,9 +101,11 @@ class Inspection(Result):
             if stratum.is_singular is not None:
                 lines["distance to singular"] = f"{digits.size(stratum.distance)} (with A and V of norm 1)"
         architecture = self.weights.architecture
-        if architecture.num_layers == 1 and architecture.heads > 1:
+        if architecture.is_plain and architecture.num_layers == 1 and architecture.heads > 1:
             unique = heads_unique(self.weights)
             lines["heads"] = f"{unique.verdict.replace('_', ' ')}: {unique.reason}"
+        if self.freedom is not None:
+            lines |= self.freedom.rows()
         if self.fiber is not None:
             lines["fiber in (M, L)"] = self.fiber.words
         if self.ranks is not None:
@@ -148,6 +152,7 @@ class Inspection(Result):
             "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],
             "ranks": ranks,
             "local": None if self.local is None else _local_json(self.local),
+            **({} if self.freedom is None else {"freedom": self.freedom.to_json()}),
         }
 
 
@@ -183,6 +188,8 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
     if not 0 <= noise < 1:
         raise InputError(f"noise {noise} given; a relative accuracy between 0 and 1 is required")
     architecture = weights.architecture
+    if not architecture.is_plain:
+        return _inspect_kind(weights, noise, seed)
     has_virtual, is_lightning = architecture.has_virtual_weights, architecture.rule.is_polynomial
     scaled = in_range(weights) if has_virtual and weights.domain.rounds else weights
     stratum = None
@@ -206,6 +213,27 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
         hypotheses=check_hypotheses(scaled, noise),
         ranks=virtual_ranks(scaled, noise) if has_virtual else None,
         local=_local_rank(point, seed) if architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None,
+    )
+
+
+def _inspect_kind(weights: Weights, noise: float, seed: int) -> Inspection:
+    """The rank, the symmetries and the hypotheses of Theorem M at weights of a kind beyond the papers."""
+    if weights.architecture.num_parameters > LOCAL_RANK_PARAMETERS:
+        local = None
+    else:
+        local = _local_rank(weights, seed)
+    freedom = freedom_of(weights, local)
+    return Inspection(
+        standing=freedom.standing,
+        reason=freedom.reason,
+        seed=seed,
+        weights=weights,
+        stratum=None,
+        fiber=None,
+        hypotheses=generic_hypotheses(weights, noise),
+        ranks=None,
+        local=local,
+        freedom=freedom,
     )
 
 

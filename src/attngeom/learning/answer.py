@@ -17,6 +17,7 @@ from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
 from attngeom.learning.certified import by_ranks
 from attngeom.learning.deep import deep_softmax, deficient_softmax, without_values
+from attngeom.learning.kinds import of_kind
 from attngeom.learning.lightning_heads import lightning_heads
 from attngeom.learning.losses import LOSSES, Loss, all_sequences, logit_differences
 from attngeom.learning.pairs import Pair, PairFinding
@@ -137,10 +138,15 @@ def learning_coefficient(
         if inputs is not None:
             raise InputError("inputs and a vocabulary given; one of them is required")
         inputs = all_sequences(vocabulary, weights)
+    if not weights.architecture.is_plain and (inputs is not None or loss != "squared"):
+        kind = weights.architecture.kind
+        raise InputError(f"{kind} attention given with a vocabulary, inputs or cross-entropy; leave them out")
     if loss == "cross-entropy":
         weights = logit_differences(weights)
-    blocks = head_blocks(weights)
-    if inputs is not None:
+    blocks = head_blocks(weights) if weights.architecture.is_plain else ()
+    if not blocks:
+        finding = of_kind(weights, seed)
+    elif inputs is not None:
         finding = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
     else:
         finding = _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)
@@ -169,11 +175,11 @@ def learning_coefficient(
         pair=pair,
         lower=lower,
         upper=upper,
-        stratum=describe_stratum(blocks, finding),
+        stratum=describe_stratum(blocks, finding) if blocks else "weights of a kind beyond the papers",
         theorem=finding.theorem,
         blocks=tuple(block for heads in blocks for head in heads for block in head),
         measured=measured,
-        witness=finding.witness if inputs is None else None,
+        witness=finding.witness if inputs is None and blocks else None,
     )
 
 

@@ -200,8 +200,9 @@ def _laws_of_program(architecture: Architecture, laws: tuple[Law, ...], count: i
     reason = f"{counted}; at most {most} exist, as far as gradients show; brackets are not taken for this kind"
     if most == count and bounds.lower.is_proven:
         standing = "proven"
+        where = "" if bounds.lower.prime is None else f" mod {bounds.lower.prime}"
         reason = (
-            f"gradients span {bounds.lower.value} of {architecture.num_parameters} dimensions mod {bounds.lower.prime},"
+            f"gradients span {bounds.lower.value} of {architecture.num_parameters} dimensions{where},"
             f" so that at most {most} laws are independent; the listed ones are that many"
         )
     sizes: dict[str, Any] = {"quantities": laws, "count": count, "most": most}

@@ -296,6 +296,8 @@ RECOVERY_CLEAR = 1e-6
 """Relative accuracy of M below which a warning is given."""
 
 # learning
+LARGE_DENOMINATOR = 1e100
+"""Numbers whose squares and products stay in the range of floats: samples with larger ones are left out of ranks."""
 RANK_BITS = 128
 """Precision of the balls that enclose a Jacobian."""
 MAYBE_EQUAL = 1e-12

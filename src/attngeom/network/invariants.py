@@ -37,14 +37,9 @@ def joined(head: Head, letter: str) -> Array:
     return head.tensors[letter] if bias is None else np.concatenate([head.tensors[letter], bias], axis=1)
 
 
-def weights_sum_to_one(kind: Kind) -> bool:
-    """Whether b_V is added to every output: not at the memory of cross-attention, which sees nothing."""
-    return kind.is_normalised and not kind.options.get("memory")
-
-
 def values_of(head: Head, kind: Kind, domain: Domain) -> Array:
     """The value map O V, with O b_V beside it where outputs see it apart from other biases."""
-    V = head.V if weights_sum_to_one(kind) else joined(head, "V")
+    V = head.V if kind.adds_value_bias else joined(head, "V")
     return V if head.O is None else domain.matmul(head.O, V)
 
 
@@ -52,7 +47,7 @@ def layer_bias(weights: Weights, index: int) -> Array | None:
     """What is added to every output of a layer, whatever its input: its bias, and b_V where weights sum to 1."""
     kind, domain = weights.architecture.mechanism, weights.domain
     parts = [weights.shared[index]["bO"]] if weights.shared else []
-    if weights_sum_to_one(kind):
+    if kind.adds_value_bias:
         for head in weights.layers[index]:
             if "bV" in head.extra:
                 parts.append(head.extra["bV"] if head.O is None else domain.matmul(head.O, head.extra["bV"]))

@@ -81,6 +81,11 @@ class Kind(ABC):
         return True
 
     @property
+    def adds_value_bias(self) -> bool:
+        """Whether b_V is added to every output: not at the memory of cross-attention, which sees nothing."""
+        return self.is_normalised and not self.options.get("memory")
+
+    @property
     def orders_heads(self) -> bool:
         """Whether heads may change places: not where fixed numbers tell them apart."""
         return bool(self.options.get("alibi") != "fixed")

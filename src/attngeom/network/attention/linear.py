@@ -45,6 +45,10 @@ class Linear(Kind):
     def has_linear_values(self) -> bool:
         return bool(self.options.get("feature") != "silu")
 
+    @property
+    def adds_value_bias(self) -> bool:
+        return not self.is_raw and self.has_linear_values
+
     def head_symmetries(self) -> tuple[str, ...]:
         scale = "scale" if self.is_raw else "query-scale"
         match self.options.get("feature", "identity"):

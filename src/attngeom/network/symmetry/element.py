@@ -78,16 +78,18 @@ class Symmetry:
     def compose(self, first: Symmetry) -> Symmetry:
         """The element that acts as ``first`` and then as ``self``."""
         orders = first.orders
-        elements = {
-            factor: factor.compose(self.elements[factor.after(orders)], early, self.domain)
-            for factor, early in first.elements.items()
-        }
+        elements = {}
+        for factor, early in first.elements.items():
+            moved = factor.after(orders)
+            carried = moved.carried_by(early, self.elements, self.domain)
+            elements[factor] = factor.compose(self.elements[moved], carried, self.domain)
         return replace(self, elements=elements)
 
     def inverse(self) -> Symmetry:
         """The inverse element."""
         orders, parts = self.orders, self.elements.items()
-        return replace(self, elements={x.after(orders): x.inverse(element, self.domain) for x, element in parts})
+        inverses = {x.after(orders): x.inverse(element, self.domain) for x, element in parts}
+        return replace(self, elements={x: x.carried_by(y, inverses, self.domain) for x, y in inverses.items()})
 
     def transposed_inverse(self) -> Symmetry:
         """The element that moves gradients of losses of the function: the inverse transpose of the action."""

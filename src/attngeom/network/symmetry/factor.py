@@ -8,7 +8,7 @@ carried T alone, and everything else follows from the two lists.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -71,6 +71,10 @@ class GroupFactor(ABC):
     @abstractmethod
     def transposed_inverse(self, element: Any, domain: Domain) -> Any:
         """The element whose action is the inverse transpose of the action on weight space: how gradients move."""
+
+    def carried_by(self, element: Any, elements: Mapping[GroupFactor, Any], domain: Domain) -> Any:
+        """The element once the other factors have acted by ``elements``: the same where they commute with it."""
+        return element
 
     def after(self, orders: Orders) -> GroupFactor:
         """The same factor once the heads have moved to new places."""

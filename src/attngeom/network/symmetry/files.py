@@ -11,6 +11,7 @@ from attngeom.network.symmetry.element import Symmetry
 from attngeom.network.symmetry.group import HeadOrder
 from attngeom.network.symmetry.linear import HeadFactor, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.smaller import HeadPart
+from attngeom.network.symmetry.translation import Translation, ValueBias
 
 
 def matrix_to_json(array: Array, domain: Domain) -> list[Any]:
@@ -43,9 +44,11 @@ def symmetry_to_json(symmetry: Symmetry) -> dict[str, Any]:
                 layers[layer]["heads"][head]["B"] = matrix_to_json(element, domain)
             case HeadOrder(layer):
                 layers[layer]["permutation"] = list(element)
-            case HeadFactor(layer, head) | HeadPart(layer, head):
+            case HeadFactor(layer, head) | HeadPart(layer, head) | ValueBias(layer, head):
                 written = matrix_to_json(element, domain) if isinstance(element, np.ndarray) else element
                 layers[layer]["heads"][head][factor.name] = written
+            case Translation(layer):
+                layers[layer]["translation"] = matrix_to_json(element, domain)
     return {
         "format": "attngeom/symmetry",
         "version": 1,

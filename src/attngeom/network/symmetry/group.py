@@ -38,6 +38,7 @@ from attngeom.network.symmetry.smaller import (
     SignedChannels,
     SquareScale,
 )
+from attngeom.network.symmetry.translation import Translation, ValueBias, has_translations
 from attngeom.network.weights import Head, Weights
 
 LINEAR = (QueryKey, Scale, ValueOutput, Between)
@@ -64,7 +65,8 @@ SORTS: dict[str, type[HeadFactor] | type[HeadPart]] = {
 def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
     """The factors of the symmetry group, in the order in which they act: head by head, between layers, orders.
 
-    Scales exist where attention is linear in the scores; changes of basis between layers where nothing is skipped.
+    Scales exist where attention is linear in the scores; changes of basis between layers where nothing is skipped,
+    translations where outputs and all that reads them have biases.
 
     >>> [factor.name for factor in factors(Architecture((3, 2, 3), 2, kind="softmax"))]
     ['query-key', 'query-key', 'between', 'head-order', 'head-order']
@@ -76,8 +78,13 @@ def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
             listed += [SORTS[name].of(index, head, layer) for name in kind.symmetries()]
             if layer.value_width is not None and kind.has_linear_values:
                 listed.append(ValueOutput.of(index, head, layer))
+                if kind.adds_value_bias and architecture.options.get("bias"):
+                    listed.append(ValueBias(index, head, layer.value_width))
     if not architecture.residual and (kind.has_linear_values or architecture.is_factored):
         listed += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
+    if has_translations(architecture):
+        how = (architecture.residual, "key-bias" not in kind.symmetries())
+        listed += [Translation(index, width, *how) for index, width in enumerate(architecture.widths[1:-1])]
     if kind.orders_heads:
         listed += [HeadOrder(index, layer.heads) for index, layer in enumerate(architecture.layers)]
     return tuple(listed)
