@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from attngeom.errors import InputError, SingularError, SizeError
-from attngeom.exact.balls import certify_rank
 from attngeom.exact.domains import GF, RR, Array, Balls
 from attngeom.exact.modular import rank_mod_p
+from attngeom.exact.precise import certify_rank
 from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
 from attngeom.exact.ranks import Rank, measured_rank
 from attngeom.limits.memory import LOCAL_BALLS, LOCAL_JACOBIAN, NODES_AT_ONCE

@@ -17,7 +17,7 @@ from attngeom.exact.precise import Rank, measured_rank
 from attngeom.heads.uniqueness import heads_unique
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypotheses, in_range, virtual_ranks
-from attngeom.inspection.kinds import Freedom, freedom_of, generic_hypotheses
+from attngeom.inspection.kinds import LocalFreedom, freedom_of, generic_hypotheses
 from attngeom.limits.work import LOCAL_RANK_PARAMETERS
 from attngeom.network import Weights
 from attngeom.network.showing import head_spectra
@@ -87,7 +87,7 @@ class Inspection(Result):
     hypotheses: tuple[Hypothesis, ...]
     ranks: VirtualRanks | None
     local: PointRank | None
-    freedom: Freedom | None = None
+    freedom: LocalFreedom | None = None
 
     def rows(self) -> Mapping[str, Any]:
         lines: dict[str, Any] = {}

@@ -27,7 +27,7 @@ GATES = ("w", "u", "G")
 
 
 @dataclass(frozen=True)
-class Freedom:
+class LocalFreedom:
     """The symmetry group of an architecture, and its orbit at given weights beside the kernel of the differential.
 
     ``is_generic``: the rank at the point is the dimension of the set of functions; None where that is not known.
@@ -48,10 +48,10 @@ class Freedom:
     def rows(self) -> Mapping[str, Any]:
         names = {True: "generic", False: "critical", None: "undecided"}
         lines: dict[str, Any] = {"point": f"{names[self.is_generic]}: {self.reason}"}
-        lines["free to change here"] = f"{self.orbit} directions along the symmetries"
+        lines["free to change here"] = f"{self.orbit} direction{'' if self.orbit == 1 else 's'} along the symmetries"
         lines |= {f"  {name}": f"{count}  {LOSSES[name]}" for name, count in self.group.items()}
         if self.unexplained:
-            lines["kernel beyond the symmetries"] = f"{self.unexplained} directions, to first order"
+            lines["kernel beyond the symmetries"] = f"dimension {self.unexplained}, to first order"
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Freedom:
         }
 
 
-def freedom_of(weights: Weights, local: PointRank | None) -> Freedom:
+def freedom_of(weights: Weights, local: PointRank | None) -> LocalFreedom:
     """The symmetries at a point, and whether the rank there is the largest.
 
     >>> from attngeom.dimensions.point import rank_at
@@ -80,7 +80,7 @@ def freedom_of(weights: Weights, local: PointRank | None) -> Freedom:
     orbit = orbit_rank_at(weights.to(QQ))
     if local is None:
         reason = "too many weights for the rank at this point: attngeom dim tells the dimension by theorem"
-        return Freedom(group, orbit, None, None, "undecided", reason)
+        return LocalFreedom(group, orbit, None, None, "undecided", reason)
     numbers = f"rank {local.rank} of {'an unknown dimension' if local.generic is None else local.generic}"
     is_known = local.standing in ("proven", "estimate") and local.generic is not None
     is_generic = local.rank >= (local.generic or 0) if is_known else None
@@ -93,7 +93,7 @@ def freedom_of(weights: Weights, local: PointRank | None) -> Freedom:
     else:
         reason = f"{numbers}: the differential falls short here"
     kernel = local.kernel_dimension if is_known else None
-    return Freedom(group, orbit, kernel, is_generic, local.standing if is_known else "undecided", reason)
+    return LocalFreedom(group, orbit, kernel, is_generic, local.standing if is_known else "undecided", reason)
 
 
 def generic_hypotheses(weights: Weights, noise: float = 0.0) -> tuple[Hypothesis, ...]:
