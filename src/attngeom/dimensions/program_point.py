@@ -9,9 +9,8 @@ import numpy as np
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.domains import GF, RR, Array, Balls
 from attngeom.exact.modular import rank_mod_p
-from attngeom.exact.precise import certify_rank
-from attngeom.exact.primes import WORD_PRIME, modulo_some_prime
-from attngeom.exact.ranks import Rank, measured_rank
+from attngeom.exact.numbers import WORD_PRIME, modulo_some_prime
+from attngeom.exact.precise import Rank, certify_rank, measured_rank
 from attngeom.limits.memory import LOCAL_BALLS, LOCAL_JACOBIAN, NODES_AT_ONCE
 from attngeom.limits.rounding import LARGE_DENOMINATOR
 from attngeom.limits.trials import INPUT_SCALES, POINT_TOKENS, SPARE_JACOBIAN_ROWS

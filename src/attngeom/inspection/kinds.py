@@ -13,7 +13,7 @@ from attngeom.dimensions.answer import LOSSES
 from attngeom.dimensions.point import PointRank
 from attngeom.dimensions.program_point import orbit_rank_at
 from attngeom.exact.domains import QQ, Array, Domain
-from attngeom.exact.ranks import measured_rank
+from attngeom.exact.precise import measured_rank
 from attngeom.inspection.hypotheses import Hypothesis
 from attngeom.network import Weights
 from attngeom.network.invariants import joined, values_of
