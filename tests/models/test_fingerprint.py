@@ -39,6 +39,50 @@ def test_products_are_exact() -> None:
             assert sum(as_residue(a) * int(b) for a, b in zip(row, vector)) % P == value
 
 
+def half(values: np.ndarray) -> np.ndarray:
+    """The upper halves of float32, as bfloat16 stores them."""
+    bits = values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32)
+
+
+def enemies(kind: str, rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Matrices at the borders between products of integers, of integers and a few rests, and of residues."""
+    normal = rng.normal(size=shape)
+    spread = normal * 2.0 ** rng.integers(-40, 1, shape)
+    tiny = half(normal)
+    tiny[rng.random(shape) < 2e-3] *= np.float32(2.0**-90)
+    return {
+        "half": half(normal),
+        "float16": normal.astype(np.float16).astype(np.float64),
+        "few small rests": tiny,
+        "many small rests": half(spread),
+        "subnormal": half(normal * 1e-41),
+        "near the largest": half(normal * 1e37),
+        "zeros": np.zeros(shape, dtype=np.float32),
+        "largest sums": np.full(shape, (2.0**29 - 1) * 2.0**-70 * rng.choice([-1.0, 1.0])),
+        "integers, then reals": np.concatenate([half(normal[:20]).astype(np.float64), normal[20:]]),
+        "beyond the scale": half(normal) * 2.0**-950,
+    }[kind]
+
+
+KINDS = (
+    "half", "float16", "few small rests", "many small rests", "subnormal", "near the largest", "zeros",
+    "largest sums", "integers, then reals", "beyond the scale",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_products_are_exact_wherever_their_arithmetic_changes(kind, by_columns):
+    rng = np.random.default_rng([4, KINDS.index(kind)])
+    matrix = enemies(kind, rng, (40, 2100))
+    vectors = [random_residues(2100, "a"), np.full(2100, P - 1, dtype=object)]
+    found = apply(np.asfortranarray(matrix) if by_columns else matrix, vectors)
+    for place in (0, 19, 20, 39):
+        row = [as_residue(x) for x in matrix[place]]
+        assert [sum(a * int(b) for a, b in zip(row, vector)) % P for vector in vectors] == found[place].tolist()
+
+
 def exactly_moved(family: str, seed: int, dyadic: bool = True):
     """A symmetry of every layer without rounding; latent gains become powers of two first."""
     model = reference(family)

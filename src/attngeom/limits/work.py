@@ -175,3 +175,9 @@ TRIPLE_TENSORS = 14
 """Up to so many tensors, fields that move three of them are looked for by themselves."""
 ROW_BEGINNING = 8
 """Entries of a row that are looked at before it is compared as a whole with others; rows that agree so far are rare."""
+SHORT_BITS = 29
+"""Bits of an integer that is multiplied with a limb of 13 bits: with 11 for 2,048 products that are 53."""
+LARGEST_SHIFT = 900
+"""Powers of two by which floats of a block are scaled without leaving their range."""
+RESTS = 256
+"""One entry of a block in so many, at most, is done by itself where the others are integers."""

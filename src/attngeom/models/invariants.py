@@ -153,7 +153,7 @@ class LayerEvaluator:
         return self._input("mlp.input", self.block.mlp_norms.input)
 
     def _units(self, spec: MLP, mlp: MLPWeights, source: Input) -> list[Any]:
-        down = apply(np.ascontiguousarray(mlp.down.T), [self.down_probe])[:, 0]
+        down = apply(mlp.down.T, [self.down_probe])[:, 0]
         up = source.read(mlp.up, "y" if spec.gated else "x")
         gate = None if mlp.gate is None else source.read(mlp.gate, "x")
         free = has_unit_scale(spec)

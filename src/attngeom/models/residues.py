@@ -1,23 +1,28 @@
 """Floats as residues mod p = 2^61 − 1, exactly: a finite float is m·2^e, and 2 has order 61, so 2^e is a rotation.
 
-Products of large matrices with a few vectors run in float64 BLAS without rounding: residues are cut into limbs of 21,
-20 and 20 bits, and 2,048 products of two limbs stay below 2^53.
+Products of large matrices with a few vectors run in float64 BLAS without rounding. Blocks whose entries are integers of
+at most 29 bits after a common scale, as those of half precision nearly are, multiply limbs of 13 and 12 bits; the few
+entries with smaller parts are done one by one. Residues of other blocks are cut into limbs of 21, 20 and 20 bits. Sums
+of 2,048 such products stay below 2^53.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.exact.numbers import BIG_PRIME
 from attngeom.limits.memory import RESIDUE_COLUMNS, RESIDUE_ENTRIES
+from attngeom.limits.work import LARGEST_SHIFT, RESTS, SHORT_BITS
 
 P = BIG_PRIME
 BITS = 61
 LIMBS = ((0, 21), (21, 20), (41, 20))
+SHORT_LIMBS = ((0, 13), (13, 12), (25, 12), (37, 12), (49, 12))
 
 
 def residues(values: Array) -> Array:
@@ -90,9 +95,9 @@ _MAGIC = np.uint64(0x4330000000000000)
 """The bits of the float 2^52: with an integer below 2^52 in its fraction it is the float 2^52 + that integer."""
 
 
-def _cut(values: Array) -> list[Array]:
+def _cut(values: Array, limbs: Sequence[tuple[int, int]] = LIMBS) -> list[Array]:
     pieces = []
-    for low, width in LIMBS:
+    for low, width in limbs:
         limb = values >> np.uint64(low)
         limb &= np.uint64(2**width - 1)
         limb |= _MAGIC
@@ -125,26 +130,70 @@ def apply(matrix: Array, vectors: Sequence[Array]) -> Array:
     right = np.array([[int(x) for x in vector] for vector in vectors], dtype=np.uint64).T
     right = right.reshape(columns, len(vectors))
     result = np.zeros((rows, len(vectors)), dtype=np.uint64)
-    for start in range(0, columns, RESIDUE_COLUMNS):
-        stop = min(start + RESIDUE_COLUMNS, columns)
-        limbs = np.concatenate(_cut(right[start:stop]), axis=1)
-        step = max(1, RESIDUE_ENTRIES // (stop - start))
+    by_columns = matrix.flags.f_contiguous and not matrix.flags.c_contiguous
+    width = RESIDUE_COLUMNS // 8 if by_columns else RESIDUE_COLUMNS
+    is_short = True
+    for start in range(0, columns, width):
+        factor = _Factor(right[start : start + width])
+        step = max(1, RESIDUE_ENTRIES // len(factor.right))
         for top in range(0, rows, step):
-            result[top : top + step] = _reduce(
-                result[top : top + step]
-                + _multiply(_rotations(matrix[top : top + step, start:stop]), limbs, len(vectors))
-            )
+            block = matrix[top : top + step, start : start + width]
+            product = factor.times_integers(block) if is_short else None
+            # A matrix of longer floats is one everywhere: the first block tells.
+            is_short = product is not None
+            product = factor.times_residues(block) if product is None else product
+            result[top : top + step] = _reduce(result[top : top + step] + product)
     return np.asarray(result.astype(object))
 
 
-def _multiply(left: Array, limbs: Array, count: int) -> Array:
-    """Residues (r, c) times the cut columns (c, 3 count), mod p."""
-    total = np.zeros((len(left), count), dtype=np.uint64)
-    for (low, _), part in zip(LIMBS, _cut(left)):
-        products = (part @ limbs).astype(np.int64).view(np.uint64)
-        for j, (other, _) in enumerate(LIMBS):
-            total = _reduce(total + _rotate(products[:, j * count : (j + 1) * count], low + other))
-    return total
+class _Factor:
+    """At most `RESIDUE_COLUMNS` rows of a few columns of residues, cut into limbs, that blocks are multiplied with."""
+
+    def __init__(self, right: Array) -> None:
+        self.right = right
+        self.short = np.concatenate(_cut(right, SHORT_LIMBS), axis=1)
+
+    @cached_property
+    def limbs(self) -> Array:
+        return np.concatenate(_cut(self.right), axis=1)
+
+    def times_integers(self, block: Array) -> Array | None:
+        """Floats (r, c), nearly all integers after a common scale, times the columns, mod p; None for others."""
+        largest = max(float(block.max(initial=0.0)), -float(block.min(initial=0.0)))
+        shift = SHORT_BITS - int(np.frexp(largest)[1])
+        if abs(shift) > LARGEST_SHIFT:
+            return None
+        scaled = np.multiply(block, 2.0**shift, dtype=np.float64)
+        whole = np.rint(scaled)
+        parted = scaled != whole
+        count = np.count_nonzero(parted)
+        if count > block.size // RESTS:
+            return None
+        total = self._summed(whole @ self.short, SHORT_LIMBS, -shift)
+        if not count:
+            return total
+        places = np.nonzero(parted)
+        rest = _rotate(residues(scaled[places] - whole[places]), -shift).tolist()
+        for i, j, value in zip(*(axis.tolist() for axis in places), rest):
+            total[i] = [(int(own) + value * int(x)) % P for own, x in zip(total[i], self.right[j])]
+        return total
+
+    def times_residues(self, block: Array) -> Array:
+        """Any floats (r, c) times the columns, mod p."""
+        total = np.zeros((len(block), self.right.shape[1]), dtype=np.uint64)
+        for (low, _), part in zip(LIMBS, _cut(_rotations(block))):
+            total = _reduce(total + self._summed(part @ self.limbs, LIMBS, low))
+        return total
+
+    def _summed(self, products: Array, limbs: Sequence[tuple[int, int]], shift: int) -> Array:
+        """Σ over limbs of products 2^(place + shift), mod p."""
+        count = self.right.shape[1]
+        signed = products.astype(np.int64)
+        signed[signed < 0] += P
+        positive, total = signed.view(np.uint64), np.zeros((len(products), count), dtype=np.uint64)
+        for j, (low, _) in enumerate(limbs):
+            total = _reduce(total + _rotate(positive[:, j * count : (j + 1) * count], low + shift))
+        return total
 
 
 def dot(left: Array, right: Array) -> int:

@@ -102,11 +102,11 @@ def unused_test(
     if not chosen:
         return None
     every = {int(i) for ids in kinds.values() for i in ids}
-    found, stack = find_change(parent, child, every, tokens), child.model.spec.stack.name
-    back = found.change[stack].T
+    aligned, stack = find_change(parent, child, every, tokens), child.model.spec.stack.name
+    back = aligned.change[stack].T
     near, far = _tables(parent), _tables(child)
-    if found.near is not None:
-        own_back = found.near[stack].T
+    if aligned.near is not None:
+        own_back = aligned.near[stack].T
         near = {part: table @ own_back for part, table in near.items()}
     own = 0
     for places in chosen.values():

@@ -29,11 +29,21 @@ def pair_rows(attention: GroupedAttention, rotated_last: bool = False) -> tuple[
 def _turn(affine: Affine, rows: tuple[Array, Array, Array]) -> tuple[Affine, Affine]:
     """Split heads (H, a, ·) into complex rotated rows and plain rows."""
     first, second, plain = rows
-    weight = affine.weight[:, first] + 1j * affine.weight[:, second]
+    heads, _, width = affine.weight.shape
+    weight = np.empty((heads, len(first), width), dtype=np.complex128)
+    weight.real, weight.imag = affine.weight[:, _span(first)], affine.weight[:, _span(second)]
     rotated = Affine(weight, affine.bias[:, first] + 1j * affine.bias[:, second])
     if not len(first):
         return rotated, affine  # all rows are plain: no copy
     return rotated, Affine(affine.weight[:, plain], affine.bias[:, plain])
+
+
+def _span(places: Array) -> Array | slice:
+    """Places as a slice where they are one, which copies nothing."""
+    steps = np.unique(np.diff(places))
+    if len(places) < 2 or len(steps) > 1 or steps[0] <= 0:
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
 
 
 def _unrotate(rotated: Affine, plain: Affine, rows: tuple[Array, Array, Array]) -> Affine:
