@@ -101,14 +101,6 @@ def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
     return np.asarray(y)
 
 
-def alibi_slopes(heads: int) -> Array:
-    """2^(−8k/n) for n the power of two below the number of heads, then every other one of the next power."""
-    power = 2 ** math.floor(math.log2(heads))
-    slopes = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
-    slopes += [2.0 ** (-8 * (2 * k + 1) / (2 * power)) for k in range(heads - power)]
-    return np.array(slopes)
-
-
 def relative_buckets(queries: int, keys: int, stack: Stack, spec: GroupedAttention) -> Array:
     """T5's bucket of the distance j − i: exact when small, logarithmic when large."""
     distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
@@ -178,8 +170,7 @@ def apply_attention(
         raise InputError(f"{len(x)} tokens and {heads} heads given; the float64 pass is for short inputs")
     scores = scores_of(x, source, spec, weights)
     if spec.alibi:
-        slopes = alibi_slopes(heads) * (spec.scale if spec.alibi == "scaled" else 1.0)
-        scores = scores + slopes[:, None, None] * np.arange(len(source))
+        scores = scores + spec.slopes[:, None, None] * np.arange(len(source))
     if table is not None:
         scores = scores + table
     scores = np.where(spec.visible(len(x), len(source)), scores, -np.inf)

@@ -18,8 +18,7 @@ from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 
 HEAD_ARRAYS = ("query_gain", "key_gain", "sinks", "output")
-HEAD_PARTS = ("query", "key", "value", "output", "query_bias", "key_bias", "value_bias", "sinks")
-"""Fields of attention that are arrays with an entry for each head, and names of what is compared head by head."""
+"""Fields of attention that are arrays with an entry for each head."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,13 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.files import read_json
 from attngeom.models.configuration import Config
 from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.quantised import restored
-from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, safe_path, wrap_state
+from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.unread import Unread, is_copy, is_used, kind_of
 
@@ -323,16 +322,6 @@ def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
         state = to_disk_names(source.state_dict(), settings.get("model_type"))
         return assemble(wrap_state(state), settings, None)
     raise InputError(f"{type(source).__name__} given; a folder, a state dict or a module with a config is required")
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a folder."""
-    if not (folder / "config.json").exists():
-        raise InputError(f"{folder} has no config.json; the config of the checkpoint is required")
-    config = read_json(safe_path(folder, "config.json"))
-    if not isinstance(config, dict):
-        raise InputError(f"{folder / 'config.json'}: a JSON object is required")
-    return config
 
 
 def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:

@@ -214,6 +214,16 @@ def safe_path(folder: Path, name: str) -> Path:
     return path
 
 
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a folder."""
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder} has no config.json; the config of the checkpoint is required")
+    config = read_json(safe_path(folder, "config.json"))
+    if not isinstance(config, dict):
+        raise InputError(f"{folder / 'config.json'}: a JSON object is required")
+    return config
+
+
 def _read_index(folder: Path) -> dict[str, set[str] | None]:
     index = read_json(safe_path(folder, INDEX))
     table = index.get("weight_map") if isinstance(index, dict) else None

@@ -227,6 +227,14 @@ class GroupedAttention(Checked):
         seen = np.ones((queries, keys), bool) if self.sees_later else distance >= 0
         return seen if self.window is None else seen & (distance < self.window)
 
+    @property
+    def slopes(self) -> Array:
+        """Of ALiBi: 2^(−8k/n) for n the power of two below the number of heads, then every other one of the next."""
+        power = 2 ** math.floor(math.log2(self.heads))
+        slopes = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
+        slopes += [2.0 ** (-8 * (2 * k + 1) / (2 * power)) for k in range(self.heads - power)]
+        return np.array(slopes) * (self.scale if self.alibi == "scaled" else 1.0)
+
     def unused_bucket(self, buckets: int) -> int | None:
         """The bucket of a relative table that no distance has: that of +0, where distances have two signs."""
         return buckets // 2 if self.sees_later else None

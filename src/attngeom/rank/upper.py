@@ -70,16 +70,20 @@ def bound_above(
         for search in searches:
             symmetries = search(lower, seed)
             fields, unproven = _prove(proofs, symmetries.fields, progress)
-            value = best.value - len(choose_independent(program, fields, seed))
-            upper = Upper(value=value, method="symmetries", fields=fields, unproven=unproven + symmetries.lost)
+            value = program.num_parameters - len(choose_independent(program, fields, seed))
+            if value <= best.value:
+                # A later search may look for more and find less: fields whose coefficients are not seen to be rational.
+                unproven += symmetries.lost
+                best = Upper(value=value, method="symmetries", fields=fields, unproven=unproven)
             if value == lower.value:
-                return upper
+                return best
     except SizeError:
         return best
-    candidates = [upper]
+    candidates = [best]
     if wider is not None:
-        return upper
-    filling = bound_by_coefficients(proofs.terms) if candidates[0].value > lower.value else None
+        return best
+    fields, unproven = best.fields, best.unproven
+    filling = bound_by_coefficients(proofs.terms)
     if filling is not None:
         candidates.append(Upper(value=filling, method="coefficients", fields=fields, unproven=unproven))
     if min(x.value for x in candidates) > lower.value:

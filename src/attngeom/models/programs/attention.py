@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from attngeom.exact.arrays import Array
 from attngeom.models.commensurable import classes
 from attngeom.models.programs.parts import Parts, SeenVector, SublayerOutput
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Rotary
@@ -209,9 +207,8 @@ class AttentionParts(Parts):
         b = self.b
         if own.alibi and place is not None:
             assert self.places.distances is not None
-            slopes = alibi_slopes(own.heads) * (own.scale if own.alibi == "scaled" else 1.0)
             distances = np.array([row[place] for row in self.places.distances])
-            score = b.add(score, b.constant(-np.outer(distances, slopes)))
+            score = b.add(score, b.constant(-np.outer(distances, own.slopes)))
         if self.places.table:
             table = b.parameter(f"{name}.relative", (self.places.table, own.heads))
             used = [0] if place is None else [row[place] for row in self.places.buckets]
@@ -225,11 +222,3 @@ class AttentionParts(Parts):
         b = self.b
         small = b.tanh(b.multiply(score, self.number(1 / Fraction(own.softcap))))
         return b.multiply(small, self.number(own.softcap))
-
-
-def alibi_slopes(heads: int) -> Array:
-    """2^(−8k/n) for n the power of two below the number of heads, then every other one of the next power."""
-    power = 2 ** math.floor(math.log2(heads))
-    slopes = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
-    slopes += [2.0 ** (-8 * (2 * k + 1) / (2 * power)) for k in range(heads - power)]
-    return np.array(slopes)

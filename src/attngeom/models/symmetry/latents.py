@@ -12,66 +12,14 @@ from attngeom.groups import Gauge, GeneralLinear, Orthogonal, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LatentWeights, LayerWeights
 from attngeom.models.probes import AttentionProbe, Invariants, LatentInput
-from attngeom.models.specification import Norm, TransformerBlock
+from attngeom.models.specification import Norm
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
+from attngeom.models.symmetry.moves import LatentTurn
 from attngeom.models.tensor_errors import Errors, Noise, TensorPart, whole
 
 SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "rotated_query")}
 """The latents and the maps that read them."""
-
-
-@dataclass(frozen=True, eq=False)
-class LatentTurn(Part):
-    """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹ (L5), then gains D → D s with readers X → X / s."""
-
-    query: Array | None
-    key: Array
-    query_scale: Array | None
-    key_scale: Array
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.attention
-        assert weights.key_latent is not None
-        changes: dict[str, object] = {}
-        sides = [("key_latent", ("key", "value"), self.key, self.key_scale)]
-        if weights.query_latent is not None and self.query is not None and self.query_scale is not None:
-            sides.append(("query_latent", ("query", "rotated_query"), self.query, self.query_scale))
-        for name, readers, rotation, scale in sides:
-            latent = getattr(weights, name)
-            through = (latent.gain[:, None] * rotation.T) / latent.gain / scale
-            changes[name] = replace(latent, down=latent.down.then(rotation), gain=latent.gain * scale)
-            for reader in readers:
-                affine: Affine = getattr(weights, reader)
-                changes[reader] = Affine(affine.weight @ through, affine.bias)
-        return layer.with_(attention=weights.with_(**changes))
-
-    def inverse(self) -> Part:
-        return _UndoLatent(self)
-
-
-@dataclass(frozen=True, eq=False)
-class _UndoLatent(Part):
-    part: LatentTurn
-
-    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        part = self.part
-        still = LatentTurn(
-            None if part.query is None else np.eye(len(part.query)),
-            np.eye(len(part.key)),
-            None if part.query_scale is None else 1 / part.query_scale,
-            1 / part.key_scale,
-        )
-        back = LatentTurn(
-            None if part.query is None else part.query.T,
-            part.key.T,
-            None if part.query_scale is None else np.ones_like(part.query_scale),
-            np.ones_like(part.key_scale),
-        )
-        return back.act(block, still.act(block, layer))
-
-    def inverse(self) -> LatentTurn:
-        return self.part
 
 
 @dataclass(frozen=True)

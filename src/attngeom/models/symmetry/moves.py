@@ -1,14 +1,14 @@
-"""Moves of norms and constants: gains, mean directions, biases that cancel, signs before norms on outputs (L1, L4)."""
+"""Moves that are no element of a linear group on rows: of norms, constants, QK-norms and latents (L1, L4, L5)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.layer import LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_mlp, map_readers
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.factor import Part
@@ -143,3 +143,165 @@ class OutputSigns(Part):
 
     def inverse(self) -> OutputSigns:
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Part):
+    """Moves one after the other that undo ``undone``."""
+
+    parts: tuple[Part, ...]
+    undone: Part
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        for part in self.parts:
+            layer = part.act(block, layer)
+        return layer
+
+    def inverse(self) -> Part:
+        return self.undone
+
+
+@dataclass(frozen=True, eq=False)
+class QKNormTurn(Part):
+    """Under a QK-norm: signs of pairs and of plain rows per group, scales between the gains, quarter turns, flips.
+
+    ``signs`` (G, f + a₀) multiply rows of K and Q; ``scales`` (1 or G, f + a₀) multiply query gains and divide key
+    gains, one number per pair; ``turns`` (1 or G, f) mark pairs (x, y) → (−y, x) whose gains are swapped; ``flips`` for
+    query and key gains change the sign of a gain with its row.
+    """
+
+    signs: Array
+    scales: Array
+    turns: Array
+    query_flips: Array
+    key_flips: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(attention=self.turn(layer.attention))
+
+    def turn(self, weights: AttentionWeights) -> AttentionWeights:
+        """The action on one attention."""
+        n = weights.heads // weights.groups
+        assert weights.query_gain is not None and weights.key_gain is not None
+        f = weights.rotated_key.weight.shape[1]
+
+        def spread(values: Array, like: Array, share: int) -> Array:
+            return np.repeat(values, share, axis=0) if len(values) > 1 and len(like) > len(values) else values
+
+        changes: dict[str, object] = {}
+        for side, share, gain in (("query", n, weights.query_gain), ("key", 1, weights.key_gain)):
+            rotated: Affine = getattr(weights, f"rotated_{side}")
+            plain: Affine = getattr(weights, side)
+            signs = np.repeat(self.signs, share, axis=0)
+            turns = spread(self.turns, gain, share)
+            scales = spread(self.scales, gain, share)
+            factors = np.where(turns, 1j, 1.0 + 0j)
+            rows = rotated.scaled(np.broadcast_to(factors, rotated.bias.shape) * signs[:, :f])
+            swapped = np.concatenate([gain[:, f : 2 * f], gain[:, :f]], axis=1)
+            pairs = np.where(np.concatenate([turns, turns], axis=1), swapped, gain[:, : 2 * f])
+            both = np.concatenate([scales[:, :f], scales[:, :f], scales[:, f:]], axis=1)
+            gains = np.concatenate([pairs, gain[:, 2 * f :]], axis=1)
+            flips = self.query_flips if side == "query" else self.key_flips
+            gains = gains * flips * (both if side == "query" else 1 / both)
+            weight = rows.weight.real * flips[:, :f, None] + 1j * rows.weight.imag * flips[:, f : 2 * f, None]
+            bias = rows.bias.real * flips[:, :f] + 1j * rows.bias.imag * flips[:, f : 2 * f]
+            changes[f"rotated_{side}"] = Affine(weight, bias)
+            changes[side] = plain.scaled(signs[:, f:] * flips[:, 2 * f :])
+            changes[f"{side}_gain"] = gains
+        return weights.with_(**changes)
+
+    def inverse(self) -> Part:
+        """Flips, scales and signs undone, then three more quarter turns."""
+        still, ones = np.zeros_like(self.turns), np.ones_like(self.signs)
+        plain = np.ones_like(self.query_flips), np.ones_like(self.key_flips)
+        first = QKNormTurn(self.signs, 1 / self.scales, still, self.query_flips, self.key_flips)
+        return Chain((first, *[QKNormTurn(ones, np.ones_like(self.scales), self.turns, *plain)] * 3), self)
+
+
+def centred_turn(scales: Array, turns: Array, query_signs: Array, key_signs: Array) -> QKNormTurn:
+    """Under a centred QK-norm: rows of marked pairs change places, a sign goes with all rows and gains of a head.
+
+    ``scales`` (G, f + a₀) may be negative; ``turns`` (G, f); signs (H) and (G). Signs of single rows would change the
+    mean that the norm takes away, so that the sign of a quarter turn stays with its gain.
+    """
+    plain = scales.shape[1] - turns.shape[1]
+    flips = np.where(np.concatenate([turns, np.zeros((len(turns), turns.shape[1] + plain), bool)], axis=1), -1.0, 1.0)
+    spread = np.repeat(flips, len(query_signs) // len(flips), axis=0)
+    return QKNormTurn(
+        np.ones_like(scales), scales, turns, spread * query_signs[:, None], flips * key_signs[:, None]
+    )  # fmt: skip
+
+
+def head_means(weights: AttentionWeights, side: str) -> Affine:
+    """The mean of the rows of every head of ``query`` or ``key``, batched (heads, ·) and (heads)."""
+    rotated: Affine = getattr(weights, f"rotated_{side}")
+    plain: Affine = getattr(weights, side)
+    size = 2 * rotated.weight.shape[1] + plain.weight.shape[1]
+
+    def mean(pairs: Array, rest: Array) -> Array:
+        return np.asarray(((pairs.real + pairs.imag).sum(axis=1) + rest.sum(axis=1)) / size)
+
+    return Affine(mean(rotated.weight, plain.weight), mean(rotated.bias, plain.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMeans(Part):
+    """Under a centred QK-norm: one map, ``query`` (H, ·) or ``key`` (G, ·), is added to all rows of a head."""
+
+    query: Affine
+    key: Affine
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(attention=self.shift(layer.attention))
+
+    def shift(self, weights: AttentionWeights) -> AttentionWeights:
+        """The action on one attention."""
+        changes: dict[str, object] = {}
+        for side, move in (("query", self.query), ("key", self.key)):
+            for name, factor in ((f"rotated_{side}", 1 + 1j), (side, 1.0)):
+                own: Affine = getattr(weights, name)
+                weight = own.weight + factor * move.weight[:, None]
+                changes[name] = Affine(weight, own.bias + factor * move.bias[:, None])
+        return weights.with_(**changes)
+
+    def inverse(self) -> HeadMeans:
+        return HeadMeans(*(Affine(-move.weight, -move.bias) for move in (self.query, self.key)))
+
+
+@dataclass(frozen=True, eq=False)
+class LatentTurn(Part):
+    """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹ (L5), then gains D → D s with readers X → X / s."""
+
+    query: Array | None
+    key: Array
+    query_scale: Array | None
+    key_scale: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights = layer.attention
+        assert weights.key_latent is not None
+        changes: dict[str, object] = {}
+        sides = [("key_latent", ("key", "value"), self.key, self.key_scale)]
+        if weights.query_latent is not None and self.query is not None and self.query_scale is not None:
+            sides.append(("query_latent", ("query", "rotated_query"), self.query, self.query_scale))
+        for name, readers, rotation, scale in sides:
+            latent = getattr(weights, name)
+            through = (latent.gain[:, None] * rotation.T) / latent.gain / scale
+            changes[name] = replace(latent, down=latent.down.then(rotation), gain=latent.gain * scale)
+            for reader in readers:
+                affine: Affine = getattr(weights, reader)
+                changes[reader] = Affine(affine.weight @ through, affine.bias)
+        return layer.with_(attention=weights.with_(**changes))
+
+    def inverse(self) -> Part:
+        """Gains first, then the rotation."""
+        query, scale = self.query, self.query_scale
+        gains = LatentTurn(
+            None if query is None else np.eye(len(query)), np.eye(len(self.key)),
+            None if scale is None else 1 / scale, 1 / self.key_scale,
+        )  # fmt: skip
+        back = LatentTurn(
+            None if query is None else query.T, self.key.T,
+            None if scale is None else np.ones_like(scale), np.ones_like(self.key_scale),
+        )  # fmt: skip
+        return Chain((gains, back), self)
