@@ -31,6 +31,7 @@ from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
 from attngeom.models.orbits import PARTS
+from attngeom.models.output_check import allowed_gap
 from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
@@ -108,7 +109,7 @@ def write_model(
             asked = LiveCheck(None, "not possible: transformers reads whole folders only")
         elif live and rewrite.model.path is not None:
             asked = live_check(rewrite.model, rewrite.model.path, temporary)
-        if asked.gap is not None and asked.gap > _allowed_gap(written.dtype):
+        if asked.gap is not None and asked.gap > allowed_gap(ROUNDOFF[written.dtype], 2e-5):
             raise WriteError(f"{place} was not written: by transformers, {asked.words}")
         size = sum(path.stat().st_size for path in temporary.iterdir())
     return Written(path=place, check=check, bytes=size, dtype=dtype, live=asked)
@@ -134,11 +135,6 @@ def write_teleport(
                 wider = "" if precision == "float32" else "; give --dtype float32 where the file is coarser, or"
                 raise WriteError(f"{error}{wider or '; give'} fewer --parts") from None
             condition = float(np.cbrt(condition)) if condition > NEAR_ISOMETRY else 1.0
-
-
-def _allowed_gap(dtype: str) -> float:
-    """How far logits of transformers may move: rounding amplified by layers, at least its own float32 steps."""
-    return min(max(2e3 * ROUNDOFF[dtype], 2e-5), 0.3)
 
 
 def _is_good(check: ModelComparison) -> bool:
