@@ -7,7 +7,7 @@ two heads can be compared entry by entry.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,10 +25,15 @@ GATES = ("w", "u", "bw", "c", "eta", "gamma", "m", "lambda")
 
 @dataclass(frozen=True, eq=False)
 class HeadInvariants:
-    """The invariants of one head: ``whole`` in one row, and one row of ``channels`` for each channel, in any order."""
+    """The invariants of one head: ``whole`` in one row, one row of ``channels`` for each channel, in any order.
+
+    ``values`` are the value map, columns that a change of basis behind the layer moves; for values that are no linear
+    functions they are one row of V and one column of O for each value channel, in any order.
+    """
 
     whole: Array
     channels: Array
+    values: Array
 
 
 def joined(head: Head, letter: str) -> Array:
@@ -45,10 +50,15 @@ def values_of(head: Head, kind: Kind, domain: Domain) -> Array:
 
 def layer_bias(weights: Weights, index: int) -> Array | None:
     """What is added to every output of a layer, whatever its input: its bias, and b_V where weights sum to 1."""
-    kind, domain = weights.architecture.mechanism, weights.domain
-    parts = [weights.shared[index]["bO"]] if weights.shared else []
+    shared = weights.shared[index] if weights.shared else {}
+    return output_bias(weights.layers[index], shared, weights.architecture.mechanism, weights.domain)
+
+
+def output_bias(heads: Sequence[Head], shared: Mapping[str, Array], kind: Kind, domain: Domain) -> Array | None:
+    """:func:`layer_bias` of these heads."""
+    parts = [shared["bO"]] if "bO" in shared else []
     if kind.adds_value_bias:
-        for head in weights.layers[index]:
+        for head in heads:
             if "bV" in head.extra:
                 parts.append(head.extra["bV"] if head.O is None else domain.matmul(head.O, head.extra["bV"]))
     if not parts:
@@ -65,34 +75,48 @@ def _products(rows: Array, columns: Array, domain: Domain) -> Array:
     return np.asarray(product).reshape(len(rows), -1)
 
 
-def pivot_of(head: Head, kind: Kind, domain: Domain) -> tuple[int, int]:
-    """The place of the largest entry of the value map, or of the first that is not zero over exact domains."""
-    W = values_of(head, kind, domain)
-    flat = [bool(x) for x in W.ravel()] if domain.is_exact else np.abs(W).ravel()
-    place = int(np.argmax(flat))
-    return place // W.shape[1], place % W.shape[1]
+def pivot_of(head: Head, kind: Kind, domain: Domain, is_hidden: bool = False) -> int:
+    """The place of the largest entry, or over exact domains of the first that is not zero, of what fixes the scale.
+
+    That is the value map; or the scores where the layer is ``is_hidden`` and its outputs may change their basis.
+    """
+    W = _scores(head, kind, domain) if is_hidden else values_of(head, kind, domain)
+    return int(np.argmax([bool(x) for x in W.ravel()] if domain.is_exact else np.abs(W).ravel()))
 
 
-def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: tuple[int, int]) -> HeadInvariants:
-    """The invariants of a head; a scale that is shared with the values is divided out at the entry ``pivot`` of these.
+def _scores(head: Head, kind: Kind, domain: Domain) -> Array:
+    """A = KᵀQ, or the sums of squares that scores are made of."""
+    Q, K = joined(head, "Q"), joined(head, "K")
+    if "square-scale" in kind.symmetries():
+        return _squares(Q, K, domain.eye(1)[0], False, domain)
+    return domain.matmul(K.T, Q)
 
-    InputError where that entry is zero: then the value maps differ there.
+
+def _scale(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidden: bool) -> Array:
+    """What values are divided and scores are multiplied by, so that the entry at the pivot is 1; or its sign."""
+    entry = (_scores(head, kind, domain) if is_hidden else values_of(head, kind, domain)).ravel()[pivot : pivot + 1]
+    if not entry[0]:
+        raise InputError("a head with a zero entry where the other has none given; they differ")
+    if "scale-sign" in kind.symmetries():
+        return domain.convert(np.array([1 if entry[0] > 0 else -1]))
+    return np.asarray(domain.invert(entry)) if is_hidden else entry
+
+
+def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidden: bool = False) -> HeadInvariants:
+    """The invariants of a head; a scale that values and scores share is divided out at the entry ``pivot`` of one.
+
+    InputError where that entry is zero: then the heads differ there.
     """
     names = kind.symmetries()
     Q, K, W = joined(head, "Q"), joined(head, "K"), values_of(head, kind, domain)
-    one = domain.eye(1)[0]
-    scale = one
+    scale = domain.eye(1)[0]
     if {"scale", "square-scale", "scale-sign"} & set(names):
-        scale = W[pivot[0], pivot[1] : pivot[1] + 1]
-        if not scale[0]:
-            raise InputError("a value map with a zero entry where the other has none given; they differ")
-        if "scale-sign" in names:
-            scale = domain.convert(np.array([1 if scale[0] > 0 else -1]))
+        scale = _scale(head, kind, domain, pivot, is_hidden)
         W = domain.times(W, domain.invert(scale))
     own = {letter: head.extra[letter] for letter in GATES if letter in head.extra}
     if "m" in own and "scale" in names:
         own["m"] = domain.times(own["m"], scale)
-    whole: list[Array] = [W, *own.values()]
+    whole: list[Array] = list(own.values())
     channels: list[Array] = []
     gates = [joined(head, "G")] if "G" in head.extra else []
     if "query-key-beside-bias" in names:
@@ -123,7 +147,11 @@ def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: tuple[int, in
     elif "channels" in names:
         whole.append(_squares(Q, K, scale, "query-scale" in names, domain))
     rows = np.concatenate(channels, axis=1) if channels else domain.zeros((0, 1))
-    return HeadInvariants(np.concatenate([x.ravel() for x in whole]), rows)
+    if not kind.has_linear_values:
+        biased = joined(head, "V")
+        W = biased if head.O is None else np.concatenate([biased, head.O.T], axis=1)
+    flat = [x.ravel() for x in whole]
+    return HeadInvariants(np.concatenate(flat) if flat else domain.zeros((0,)), rows, W)
 
 
 def _normalised(
