@@ -17,7 +17,7 @@ from attngeom.limits.rounding import FIT_FIBER, FIT_REST
 from attngeom.limits.trials import POLISH_STEPS
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.tangent import jacobian
-from attngeom.recovery.polish import relative_error
+from attngeom.recovery.virtual_lift import relative_error
 from contract import emit, require
 
 SIZES, QUICK = (2, 4, 6, 8, 10), (2, 4, 6)

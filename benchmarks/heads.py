@@ -15,9 +15,8 @@ import numpy as np
 
 from attngeom.exact import QQ, RR
 from attngeom.heads import find_heads
-from attngeom.heads.float_heads import find_float_heads
+from attngeom.heads.float_heads import WeightSlices, find_float_heads
 from attngeom.heads.generic import contact_locus
-from attngeom.heads.slices import WeightSlices
 from attngeom.network import Architecture, random_weights
 from attngeom.results import Failure
 from contract import emit, require

@@ -144,7 +144,7 @@ def test_tables_of_an_atlas_are_named_by_what_differs():
 
 
 def test_spectra_leave_out_what_the_widths_make_zero():
-    from attngeom.network.showing import head_spectra
+    from attngeom.network.weights import head_spectra
 
     spectra = head_spectra(attngeom.random_weights(attngeom.Architecture((4, 4), 2, heads=2), attngeom.RR, seed=0))
     assert {name: len(values) for name, values in spectra.items()} == {"A 1.1": 2, "A 1.2": 2, "V 1.1": 2, "V 1.2": 2}

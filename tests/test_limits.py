@@ -35,7 +35,7 @@ NO_LIMITS = {
         "exact/numbers.py": "THIRD_ROOT",
         "learning/pairs.py": "HALF",
         "network/attention/kind.py": "ONE",
-        "network/options/rope.py": "BASE",
+        "network/options.py": "BASE",
     },
     "the random points that a name stands for": {
         "programs/points.py": "REAL_STEPS REAL_MIDDLE REAL_SCALE INDEX_BITS",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from attngeom.canonical import least_norm as least_norm_module
-from attngeom.canonical.compact_files import is_compact, read_compact, write_compact
+from attngeom.canonical.compact import is_compact, read_compact, write_compact
 from attngeom.canonical.form import canonical_form
 from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient, transported_gradient
 from attngeom.canonical.least_norm import least_norm

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attngeom.comparison import compare
-from attngeom.comparison.gauges import random_matrix
-from attngeom.comparison.matching import clear, match_rational
+from attngeom.comparison.matching import clear, match_rational, random_matrix
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains import PrimeField
@@ -21,7 +20,7 @@ from attngeom.network import (
     random_weights,
     weights_from_matrices,
 )
-from attngeom.network.symmetry.files import symmetry_to_json
+from attngeom.network.symmetry.element import symmetry_to_json
 from attngeom.results import Failure
 from tests.effort import examples
 from tests.network.strategies import architectures

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attngeom.comparison import compare, float_decision
+from attngeom.comparison.inputs import singular_inputs
 from attngeom.comparison.samples import draw_copies
-from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.exact import RR
 from attngeom.interop import read_weights
 from attngeom.network import Architecture, Head, Symmetry, Weights, random_symmetry, random_weights

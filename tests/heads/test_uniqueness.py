@@ -10,8 +10,7 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.heads import heads_unique
-from attngeom.heads.factors import factor, reduce_heads
-from attngeom.heads.homs import find_homs
+from attngeom.heads.factors import factor, find_homs, reduce_heads
 from attngeom.heads.pencil import commutant, compress
 from attngeom.layer.coefficients import layer_table, quadric_table
 from attngeom.network import Architecture, Weights, forward, random_weights

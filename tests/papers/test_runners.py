@@ -7,7 +7,7 @@ from attngeom.certification import certify
 from attngeom.equations import Variety
 from attngeom.equations.families.slices import SlicePencil
 from attngeom.exact import QQ
-from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import LayerMatrices
 from attngeom.network.virtual import forward_recursion
 from attngeom.network.weights import VirtualWeights
 from attngeom.papers.cross_column import span_dimension, vanishes_identically

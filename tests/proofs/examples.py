@@ -15,8 +15,7 @@ from attngeom.layer.coefficients import Coefficients, Term
 from attngeom.learning import learning_coefficient
 from attngeom.learning.laws import conserved_quantities
 from attngeom.network import Architecture
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from tests.certification.cases import from_table, table
 from tests.certification.test_heads import CASES as HEADS
 from tests.certification.test_heads import record_of

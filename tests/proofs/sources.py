@@ -15,8 +15,7 @@ from attngeom.exact.domains import QQ
 from attngeom.layer.polynomial_maps import PolynomialMap, expand_network
 from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights, random_weights
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from tests.certification.test_layers import (
     changed,
     network,

@@ -26,10 +26,9 @@ from attngeom.exact.domains import QQ
 from attngeom.layer.polynomial_maps import PolynomialMap, map_domain
 from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights, random_weights
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.proofs.standalone import check_standalone, find_checker
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import verify
 from attngeom.verification.interpreter import Interpreter
 from attngeom.verification.programs import CheckedProgram

@@ -8,8 +8,7 @@ from scipy.special import erf
 
 from attngeom.errors import InputError, SizeError
 from attngeom.programs import NamedPoint, trace
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import Certificate, hypotheses, verify
 from attngeom.verification import interpreter as running
 from attngeom.verification.programs import CheckedProgram

@@ -7,7 +7,7 @@ import sympy
 import attngeom
 from attngeom.errors import InputError
 from attngeom.programs import trace
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import certify_network
 from attngeom.rank.chance import error_of_one_point, estimate_rank, jacobian_degrees
 from attngeom.rank.lower import RankBound, bound_rank
 

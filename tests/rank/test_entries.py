@@ -10,8 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 from attngeom.programs import trace
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.lower import bound_rank
 from attngeom.rank.search import choose_independent, find_symmetries

@@ -13,8 +13,7 @@ from attngeom.programs import Builder, NamedPoint, Program, trace
 from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.rank.folds import find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.laws import describe_law, symmetric_fields

@@ -21,11 +21,10 @@ from attngeom.layer.files import write_coefficients
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.network import Architecture, Weights, forward, random_weights, weights_from_matrices
 from attngeom.recovery import peeling, recover_softmax
-from attngeom.recovery.polish import polish, relative_error
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table
 from attngeom.recovery.recover import recover
 from attngeom.recovery.results import Recovery
-from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.recovery.virtual_lift import lift_virtual, polish, relative_error
 from tests.effort import choose, repeat, thorough
 from tests.recovery.boxes import weights_box
 

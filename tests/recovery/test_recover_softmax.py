@@ -10,8 +10,8 @@ from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.recovery.query_table import continue_queries, plan_queries
 from attngeom.recovery.recover import recover
+from attngeom.recovery.recover_softmax import Lines, pass_layers
 from attngeom.recovery.results import Recovery
-from attngeom.recovery.softmax_lines import Lines, pass_layers
 from tests.recovery.boxes import weights_box
 
 CASES = [

@@ -16,8 +16,7 @@ from attngeom.atlas.records import Answer, Fact, Task
 from attngeom.errors import InputError
 from attngeom.limits.shown import PROGRAM_DIGITS
 from attngeom.programs import Program, trace
-from attngeom.rank.analysis import Analysis, analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import Analysis, analyze, certify_network
 from attngeom.verification import verify
 
 

@@ -1,7 +1,13 @@
 """One representative for each function: canonical forms, compact files, moves along the fiber."""
 
-from attngeom.canonical.answer import Canonicalization, Teleportation, canonicalize, teleport
-from attngeom.canonical.fingerprints import WeightsFingerprint, fingerprint
+from attngeom.canonical.answer import (
+    Canonicalization,
+    Teleportation,
+    WeightsFingerprint,
+    canonicalize,
+    fingerprint,
+    teleport,
+)
 
 __all__ = ["Canonicalization", "Teleportation", "WeightsFingerprint", "canonicalize", "fingerprint", "teleport"]
 

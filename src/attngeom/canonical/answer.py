@@ -1,10 +1,11 @@
-"""``canonicalize`` and ``teleport``: new weights with the same function, checked before they are handed out."""
+"""``canonicalize``, ``teleport``, ``fingerprint``: new weights with the same function, checked, and a line for all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from attngeom.canonical.restore import GAUGES, Gauge, restore
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array
+from attngeom.files import to_json
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.limits.rounding import CANONICAL_FIXED, NORM_LEAST
 from attngeom.network import Weights, random_symmetry
@@ -211,3 +213,35 @@ def _check_data(inputs: Array | None, targets: Array | None, weights: Weights) -
             f" (N, {widths[0]}, t) and (N, {widths[-1]}, t) are required"
         )
     return np.ascontiguousarray(X), np.ascontiguousarray(Y)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightsFingerprint(Result):
+    """The first half of the SHA-256 of the canonical weights and their architecture."""
+
+    fingerprint: str
+
+    def to_json(self) -> dict[str, Any]:
+        return self.select("fingerprint", "standing", "reason")
+
+    def rows(self) -> Mapping[str, Any]:
+        return {"fingerprint": self.fingerprint, "standing": self.standing, "reason": self.reason}
+
+
+def fingerprint(weights: Weights) -> WeightsFingerprint:
+    """The fingerprint of exact weights, the same on the whole orbit of the symmetry group and on no other orbit.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import Architecture, random_symmetry, random_weights
+    >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)
+    >>> moved = random_symmetry(w.architecture, QQ, seed=1).apply(w)
+    >>> fingerprint(w).fingerprint == fingerprint(moved).fingerprint
+    True
+    """
+    if not weights.domain.is_exact:
+        raise InputError("float weights given, whose canonical form is rounded; give exact ones (.json)")
+    canonical = canonicalize(weights)
+    tensors = {name: [[str(x) for x in row] for row in array] for name, array in canonical.weights.tensors()}
+    text = to_json({"architecture": weights.architecture.to_json(), "tensors": tensors})
+    digest = sha256(text.encode()).hexdigest()[:32]
+    return WeightsFingerprint(standing=canonical.standing, reason=canonical.reason, fingerprint=digest)

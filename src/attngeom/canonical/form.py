@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.canonical.echelon import RowGauge, row_gauge
-from attngeom.canonical.scaled import Scaled, multiply
-from attngeom.canonical.terms import AttentionTerm, Maps, layer_terms, visible_rows
+from attngeom.canonical.terms import AttentionTerm, Maps, Scaled, layer_terms, multiply, visible_rows
 from attngeom.errors import DomainError, SizeError
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.memory import CANONICAL_BITS

@@ -24,10 +24,9 @@ from attngeom.heads.pencil import Endomorphism, check_exact_size, trace_form
 from attngeom.heads.results import FoundHead
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import LayerSplitting
+from attngeom.layer.splitting import LayerMatrices, LayerSplitting
 from attngeom.limits.sizes import CLAIM_SIZE
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from attngeom.layer.polynomial_maps import PolynomialMap, generic_input, map_dom
 from attngeom.limits.sizes import DEEP_LAYERS
 from attngeom.limits.trials import SECOND_LAYER_ROUNDS, SPARE_INPUTS
 from attngeom.network.mask import OPEN, Mask
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
 

@@ -13,7 +13,7 @@ from attngeom.certification.refutation import Violation
 from attngeom.exact.numbers import BIG_PRIME, WORD_PRIME
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.files import coefficients_record
-from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import LayerMatrices
 from attngeom.results import Result, Standing
 from attngeom.verification.records import Certificate
 

@@ -24,10 +24,9 @@ from attngeom.layer.cubic_splitting import (
     split_independent,
     split_multiples,
 )
-from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import split_layer
+from attngeom.layer.splitting import LayerMatrices, split_layer
 from attngeom.limits.trials import SPLITTING_LINES
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 
 
 def certify_single_token(question: LayerQuestion) -> Certification:

@@ -15,7 +15,7 @@ from attngeom.errors import InputError
 from attngeom.files import to_json, write_atomic
 from attngeom.interop import read_weights
 from attngeom.interop.weights import read_dropped
-from attngeom.network.symmetry.files import symmetry_to_json
+from attngeom.network.symmetry.element import symmetry_to_json
 
 
 def compare_command(

@@ -15,8 +15,7 @@ from attngeom.cli.options import parse_list
 from attngeom.cli.output import print_answer, titled, working
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.programs import Program, trace
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import write_certificate
 
 FILE_AND_NAME = typer.Argument(metavar="FILE.py:NAME", help="A Python file, which is run, and the network in it.")

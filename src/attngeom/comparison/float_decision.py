@@ -32,11 +32,11 @@ from attngeom.comparison.float_outputs import (
     show_separation,
 )
 from attngeom.comparison.float_terms import common_terms, exchange_factors, factor_rank_one
-from attngeom.comparison.float_virtual import judge_virtual
 from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, ignore
 from attngeom.comparison.samples import Layers, draw_copies
 from attngeom.comparison.separation import consensus
+from attngeom.comparison.virtual import judge_virtual
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
 from attngeom.exact.domains import GF, QQ, RR, Array

@@ -319,7 +319,7 @@ def _solve_orthogonal(S: Array, T: Array) -> Array:
 
 
 def _solve_gauge(P: Array, P_moved: Array, R: Array, R_moved: Array) -> Array:
-    """A matrix B with B P ≈ P_moved and R_moved B ≈ R; see :func:`attngeom.comparison.gauges.solve_gauge`."""
+    """A matrix B with B P ≈ P_moved and R_moved B ≈ R; see :func:`attngeom.comparison.matching.solve_gauge`."""
     size = P.shape[0]
     if _rank(P) == size:
         return lapack.solve_left(P, P_moved, MATCH_RANK)

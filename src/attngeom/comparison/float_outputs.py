@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from attngeom.canonical.evaluation import ScaledOutputs, evaluate_floats, scores_of
-from attngeom.comparison.head_inputs import head_inputs
+from attngeom.comparison.inputs import head_inputs, singular_inputs
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.comparison.samples import Layers, copy_of, spread
-from attngeom.comparison.singular_inputs import singular_inputs
 from attngeom.errors import SizeError
 from attngeom.exact.domains import RR, Array, Balls
 from attngeom.limits.memory import SCORES_AT_ONCE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.comparison.gauges import solve_left
+from attngeom.comparison.matching import solve_left
 from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.limits.memory import QUADRIC_TABLE
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
-from attngeom.network.attention.rule import Key
+from attngeom.network.attention.kind import Key
 
 Mixings = tuple[Array | None, ...]
 """For each layer the H×H matrix G with A'_h = Σ_k G_hk A_k, where one exists."""

@@ -14,7 +14,7 @@ from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.inspection.fibers import VirtualFiber, virtual_fiber
 from attngeom.limits.shown import SIGNIFICANT_DIGITS
 from attngeom.network import Symmetry, Weights
-from attngeom.network.symmetry.files import matrix_to_json, symmetry_to_json
+from attngeom.network.symmetry.element import matrix_to_json, symmetry_to_json
 from attngeom.results import Result
 
 Report = Callable[[str, int, int | None], None]

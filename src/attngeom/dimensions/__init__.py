@@ -7,8 +7,8 @@ from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.lower.krylov import krylov_lower_bound
 from attngeom.dimensions.lower.minor import Estimate
 from attngeom.dimensions.point import PointRank, rank_at
-from attngeom.dimensions.statements import DimensionFormula
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
+from attngeom.dimensions.theorems import DimensionFormula
 
 __all__ = [
     "Dimension",

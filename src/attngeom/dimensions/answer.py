@@ -14,7 +14,7 @@ from attngeom.dimensions.lower.minor import estimate_dimension
 from attngeom.dimensions.lower.search import REQUESTS, Request, find_lower_bound
 from attngeom.dimensions.modern import modern_formula
 from attngeom.dimensions.programs import program_bounds
-from attngeom.dimensions.statements import DimensionFormula
+from attngeom.dimensions.theorems import DimensionFormula
 from attngeom.errors import InputError
 from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY, DIMENSION_WITHOUT_FORMULA, PROGRAM_COMPUTED_ANYWAY
 from attngeom.network.architecture import Architecture

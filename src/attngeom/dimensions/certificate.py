@@ -20,8 +20,7 @@ from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY
 from attngeom.network import Architecture
 from attngeom.network.programs import program_of
 from attngeom.network.symmetry import count_generators
-from attngeom.rank.analysis import analyze
-from attngeom.rank.certificate import certify_network
+from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 

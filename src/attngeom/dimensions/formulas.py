@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from attngeom.dimensions.effective import bounded_rank, cubic_dimension
-from attngeom.dimensions.statements import DimensionFormula
 from attngeom.dimensions.theorems import (
+    DimensionFormula,
     count_head,
     count_virtual,
     free_heads,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from math import comb
 
 from attngeom.dimensions.effective import bounded_rank
-from attngeom.dimensions.statements import DimensionFormula
+from attngeom.dimensions.theorems import DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
 
 GATES = {"sigmoid": 0, "biased": 1, "mamba": 2}

@@ -11,8 +11,7 @@ import numpy as np
 from attngeom.dimensions.answer import dimension
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
-from attngeom.dimensions.lower.balls import check_balls_size
-from attngeom.dimensions.lower.minor import entry_degree
+from attngeom.dimensions.lower.minor import check_balls_size, entry_degree
 from attngeom.dimensions.program_point import lower_rank_at, measured_rank_at, orbit_rank_at
 from attngeom.dimensions.slices import full_blocks
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at

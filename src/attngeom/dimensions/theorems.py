@@ -5,12 +5,40 @@ Notation: r_i = min(d_0..d_i), α_i = min(a_i, r_{i-1}), H heads with A of rank 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import comb
+from typing import Any, Literal
 
 from attngeom.dimensions.effective import bounded_rank
-from attngeom.dimensions.statements import DimensionFormula
 from attngeom.network.architecture import Architecture, LayerShape
 from attngeom.network.mask import NO_MASK
+
+Status = Literal["theorem", "computed"]
+
+
+@dataclass(frozen=True)
+class DimensionFormula:
+    """A value with its source; it is claimed only if ``applies``.
+
+    ``status``: a theorem, or computed (the value is a proven upper bound, equality was found by exact computation in
+    all tested cases). ``hypotheses`` says of each whether the architecture satisfies it; ``theorem`` is the name under
+    which a certificate cites it.
+    """
+
+    value: int
+    source: str
+    status: Status
+    hypotheses: Mapping[str, bool]
+    theorem: str | None = None
+
+    @property
+    def applies(self) -> bool:
+        return all(self.hypotheses.values())
+
+    def to_json(self) -> dict[str, Any]:
+        claim = {"value": self.value, "source": self.source, "applies": self.applies, "status": self.status}
+        return {**claim, "hypotheses": dict(self.hypotheses)}
 
 
 def count_virtual(architecture: Architecture, seen: int | None = None) -> int:

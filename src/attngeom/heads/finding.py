@@ -13,10 +13,9 @@ from attngeom.errors import DomainError, InputError, check_positive
 from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.numbers import split_scale
 from attngeom.heads.factors import unit_heads
-from attngeom.heads.float_heads import balanced, find_float_heads
+from attngeom.heads.float_heads import Slices, TableSlices, WeightSlices, balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size
 from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
-from attngeom.heads.slices import Slices, TableSlices, WeightSlices
 from attngeom.heads.softmax import scale_heads, softmax_table
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.heads.uniqueness import Uniqueness, heads_unique

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from attngeom import digits
-from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import LayerSplitting
+from attngeom.layer.splitting import LayerMatrices, LayerSplitting
 from attngeom.results import Result
 
 HeadsOutcome = Literal["found", "conjugate", "none", "undecided"]

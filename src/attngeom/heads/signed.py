@@ -14,7 +14,7 @@ from itertools import product
 from attngeom.exact.domains import Array, Domain
 from attngeom.layer.forms import HeadMatrices, layer_form
 from attngeom.network.attention import Attention
-from attngeom.network.attention.rule import Key
+from attngeom.network.attention.kind import Key
 
 
 @dataclass(frozen=True)

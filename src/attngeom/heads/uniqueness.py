@@ -11,14 +11,13 @@ import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import measured_rank
-from attngeom.heads.factors import ReducedHead, factor, reduce_heads
-from attngeom.heads.homs import Homs, find_homs
+from attngeom.heads.factors import Homs, ReducedHead, factor, find_homs, reduce_heads
 from attngeom.heads.signed import list_families, sort_heads
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.limits.work import SIGN_CHOICES
 from attngeom.network import Weights
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.results import Result
 
 UniquenessVerdict = Literal["unique", "not_unique", "undecided"]

@@ -20,7 +20,7 @@ from attngeom.inspection.hypotheses import Hypothesis, VirtualRanks, check_hypot
 from attngeom.inspection.kinds import LocalFreedom, freedom_of, generic_hypotheses
 from attngeom.limits.work import LOCAL_RANK_PARAMETERS
 from attngeom.network import Weights
-from attngeom.network.showing import head_spectra
+from attngeom.network.weights import head_spectra
 from attngeom.results import Result
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.domains import RR
 from attngeom.files import read_json
 from attngeom.interop.layouts import LAYOUTS, Projections, attention_blocks
-from attngeom.interop.tensors import TensorFile, as_float64, open_tensors
+from attngeom.interop.weights import TensorFile, as_float64, open_tensors
 from attngeom.network import Architecture, Head, Weights
 from attngeom.network.attention import find_kind
 

@@ -12,7 +12,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.domains import RR
 from attngeom.interop.checkpoints import score_scale, state_of
 from attngeom.interop.layouts import Projections, attention_blocks
-from attngeom.interop.tensors import as_float64
+from attngeom.interop.weights import as_float64
 from attngeom.network import Weights
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from attngeom.exact.domains import RR, Array
 from attngeom.exact.multisets import pair_orbits, pair_rows
 from attngeom.exact.precise import null_vector
 from attngeom.layer.coefficients import multiply_forms, quadric_table
-from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import symmetric_matrix
-from attngeom.layer.splitting import LayerSplitting, Status, check_table
+from attngeom.layer.splitting import LayerMatrices, LayerSplitting, Status, check_table
 from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.limits.trials import SPLITTING_SWEEPS
 from attngeom.limits.work import SPLIT_WIDTH

@@ -8,7 +8,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.layer.coefficients import expand_matrices
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
-from attngeom.network.attention.rule import Key
+from attngeom.network.attention.kind import Key
 
 HeadMatrices = tuple[Array, Array]
 """(A, V) of one head, V the whole value map."""

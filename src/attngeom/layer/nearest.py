@@ -15,7 +15,7 @@ from attngeom.exact.fitting import fit
 from attngeom.exact.multisets import pair_index, pair_orbits, splits
 from attngeom.layer.coefficients import Coefficients, quadric_table, symmetrize
 from attngeom.layer.float_splitting import alternate
-from attngeom.layer.matrices import LayerMatrices
+from attngeom.layer.splitting import LayerMatrices
 from attngeom.limits.memory import NEAREST_JACOBIAN
 from attngeom.limits.rounding import UNIT_ROUNDOFF
 from attngeom.limits.trials import NEAREST_ALTERNATIONS, NEAREST_STARTS, NEAREST_STEPS

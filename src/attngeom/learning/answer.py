@@ -22,7 +22,7 @@ from attngeom.learning.lightning_heads import lightning_heads
 from attngeom.learning.losses import LOSSES, Loss, all_sequences, logit_differences
 from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import single_layer
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.network.weights import Weights
 from attngeom.results import Result, Standing
 from attngeom.verification.reading import describe_claimed

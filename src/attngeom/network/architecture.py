@@ -13,7 +13,7 @@ from attngeom.exact.numbers import as_fmpq
 from attngeom.limits.memory import STORED_PARAMETERS, STORED_TENSORS
 from attngeom.limits.sizes import MAX_HEADS, MAX_LAYERS, MAX_TOKENS, MAX_WIDTH, TEMPERATURE_PART
 from attngeom.network.attention import Attention, Kind, find_kind
-from attngeom.network.attention.rule import View
+from attngeom.network.attention.kind import View
 from attngeom.network.mask import Mask
 from attngeom.network.options import OPTIONS, PLAIN, Options, Shape
 

@@ -8,7 +8,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.work import UNROLLED_LAYERS
-from attngeom.network.attention.rule import Attention
+from attngeom.network.attention.kind import Attention
 from attngeom.network.mask import NO_MASK
 from attngeom.network.weights import VirtualWeights
 

@@ -1,22 +1,59 @@
-"""Weights of a network over any domain, and the conversions (Q, K, V) → (A, V) → virtual (M, L)."""
+"""Weights of a network over any domain: tensors by layer and head, their products, and how people read them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attngeom.errors import InputError
-from attngeom.exact.domains import Array, Domain, FiniteField
+from attngeom.errors import DomainError, InputError
+from attngeom.exact import lapack
+from attngeom.exact.domains import RR, Array, Domain, FiniteField
+from attngeom.exact.numbers import split_scale
 from attngeom.exact.points import residues
-from attngeom.network.architecture import Architecture
+from attngeom.limits.shown import MATRIX_ENTRIES
+from attngeom.network.architecture import FLAGS, Architecture
 from attngeom.network.attention import Attention, Lightning
-from attngeom.network.balance import factor_attention
 
 if TYPE_CHECKING:
     from attngeom.drawing import Picture
+
+
+def factor_attention(A: Array, attention: int, domain: Domain) -> tuple[Array, Array]:
+    """Q, K of shape a×d with Kᵀ Q = A, for a matrix A of rank at most a.
+
+    Exact domains: Q holds the nonzero rows of the reduced echelon form and Kᵀ the pivot columns of A, so the factors
+    are canonical. Floats: balanced factors from the singular value decomposition, K Kᵀ = Q Qᵀ; a rank above a is
+    refused when the cut singular value exceeds 1e-10 times the largest.
+
+    >>> from attngeom.exact import QQ
+    >>> Q, K = factor_attention(QQ.convert([[2, 4], [1, 2]]), 1, QQ)
+    >>> Q.tolist(), K.tolist()
+    ([[1, 2]], [[2, 1]])
+    """
+    d = A.shape[0]
+    if A.shape != (d, d):
+        raise InputError(f"attention matrix of shape {A.shape} given; a square one is required")
+    if domain.encloses:
+        raise DomainError("a rank factorization over balls was asked for; use exact or float weights")
+    if domain.is_exact:
+        echelon = domain.rref(A)
+        rank, T, S = echelon.rank, echelon.matrix, A[:, list(echelon.pivots)].T
+    else:
+        # Gauges of floats are no part of what a verifier loads.
+        from attngeom.groups.balance import balanced_factors
+
+        values = lapack.svdvals(split_scale(A)[0])
+        factors = balanced_factors(A, attention)
+        rank, T, S = int(np.sum(values > 1e-10 * values[0])), factors.T, factors.S
+    if rank > attention:
+        raise InputError(f"attention matrix of rank {rank} given; rank at most {attention} is required")
+    Q, K = domain.zeros((attention, d)), domain.zeros((attention, d))
+    Q[: len(T)], K[: len(S)] = T, S
+    return Q, K
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,20 +207,15 @@ class Weights:
         return VirtualWeights(tuple(M), L, self.domain, self.architecture.rule)
 
     def __repr__(self) -> str:
-        from attngeom.network.showing import describe_architecture
-
         size = f"{self.architecture.num_parameters:,} parameters"
         return f"Weights({describe_architecture(self.architecture)}; {size} over {self.domain.name})"
 
     def _repr_latex_(self) -> str:
-        from attngeom.network.showing import weights_latex
-
         return weights_latex(self)
 
     def plot(self) -> Picture:
         """The singular values of A and of the value map of every head."""
         from attngeom.drawing import draw_spectra
-        from attngeom.network.showing import head_spectra
 
         return draw_spectra("spectra of the heads", head_spectra(self))
 
@@ -242,3 +274,60 @@ def weights_from_matrices(
         named = {"Q": Q, "K": K, "V": v}
         tensors |= {architecture.tensor_name(index, 0, letter): array for letter, array in named.items()}
     return Weights.from_tensors(architecture, tensors, domain)
+
+
+def describe_architecture(architecture: Architecture) -> str:
+    """The architecture in one line.
+
+    >>> describe_architecture(Architecture((3, 3, 3), 2, kind="softmax", residual=True))
+    'residual softmax attention, widths 3,3,3, attention 2,2'
+    """
+    marks = [name for name in reversed(FLAGS) if getattr(architecture, name)]
+    heads = f", {architecture.heads} heads" if architecture.heads > 1 else ""
+    lists = (",".join(map(str, x)) for x in (architecture.widths, architecture.attention))
+    return " ".join([*marks, architecture.kind, "attention, widths {}, attention {}".format(*lists)]) + heads
+
+
+def matrix_latex(array: Array, domain: Domain) -> str:
+    """A matrix in LaTeX, exactly; its shape alone where it is large.
+
+    >>> from attngeom.exact import QQ
+    >>> print(matrix_latex(QQ.convert([["1/2", "-3"]]), QQ))
+    \\begin{pmatrix}\\tfrac{1}{2} & -3\\end{pmatrix}
+    """
+    if array.size > MATRIX_ENTRIES:
+        return rf"\mathbb{{R}}^{{{array.shape[0]} \times {array.shape[1]}}}"
+    rows = (" & ".join(_entry(domain.format(x)) for x in row) for row in array)
+    return r"\begin{pmatrix}" + r" \\ ".join(rows) + r"\end{pmatrix}"
+
+
+def _entry(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else re.sub(r"(\d+)/(\d+)", r"\\tfrac{\1}{\2}", str(value))
+
+
+def weights_latex(weights: Weights) -> str:
+    """All tensors of the weights, one formula for each layer and head."""
+    lines = []
+    for name, array in weights.tensors():
+        place, _, letter = name.rpartition(".")
+        index = place.removeprefix("layers.").replace(".heads.", ",")
+        lines.append(rf"{letter}_{{{index}}} &= {matrix_latex(array, weights.domain)}")
+    return r"$$\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}$$"
+
+
+def head_spectra(weights: Weights) -> dict[str, list[float]]:
+    """The singular values of A and of the value map of every head, in floats, those that the widths make zero left out.
+
+    >>> from attngeom.network import Architecture
+    >>> head_spectra(Weights.from_vector(Architecture((1, 1), 1), RR.convert([2, 3, 4]), RR))
+    {'A 1': [6.0], 'V 1': [4.0]}
+    """
+    floats, shapes = weights.to(RR), weights.architecture.layers
+    spectra = {}
+    for letter, layers in (("A", floats.attention_matrices()), ("V", floats.value_matrices())):
+        for layer, heads in enumerate(layers):
+            rank = shapes[layer].attention if letter == "A" else shapes[layer].value_rank
+            for head, matrix in enumerate(heads):
+                name = f"{letter} {layer + 1}" + (f".{head + 1}" if len(heads) > 1 else "")
+                spectra[name] = [float(x) for x in lapack.svdvals(matrix)[:rank]]
+    return spectra

@@ -15,7 +15,7 @@ from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table, symmetrize
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.network import Architecture
-from attngeom.network.balance import factor_attention
+from attngeom.network.weights import factor_attention
 from attngeom.papers.dimensions import check_dimensions, one_layer_dimension
 from attngeom.papers.records import Check, Checks, Work, finds
 from attngeom.papers.symbolic import generic

@@ -17,8 +17,7 @@ from attngeom.exact import GF, QQ, WORD_PRIME, rank_mod_p
 from attngeom.exact.domains import Array
 from attngeom.exact.multisets import pairs
 from attngeom.layer.coefficients import expand_matrices, quadric_table
-from attngeom.layer.matrices import LayerMatrices
-from attngeom.layer.splitting import split_layer
+from attngeom.layer.splitting import LayerMatrices, split_layer
 from attngeom.limits.trials import TANGENT_COMBINATIONS
 
 FIELD = GF(WORD_PRIME)

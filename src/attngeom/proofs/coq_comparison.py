@@ -19,7 +19,7 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.work import COQ_FRACTIONS
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.element import Symmetry
-from attngeom.network.symmetry.linear import Scale
+from attngeom.network.symmetry.factor import Scale
 from attngeom.network.weights import Weights
 from attngeom.proofs.coq_text import CHECK, listed, theorem
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from attngeom.rooms import names_of, open_room
 
 if TYPE_CHECKING:
-    from attngeom.rank.analysis import Analysis, analyze
-    from attngeom.rank.certificate import certify_network
+    from attngeom.rank.analysis import Analysis, analyze, certify_network
     from attngeom.rank.lower import RankBound, bound_rank
     from attngeom.rank.search import find_symmetries
 
@@ -16,8 +15,7 @@ __all__ = ["Analysis", "RankBound", "analyze", "bound_rank", "certify_network", 
 
 _NAMES = names_of(
     {
-        "analysis": ("Analysis", "analyze"),
-        "certificate": ("certify_network",),
+        "analysis": ("Analysis", "analyze", "certify_network"),
         "lower": ("RankBound", "bound_rank"),
         "search": ("find_symmetries",),
     }

@@ -21,11 +21,10 @@ from attngeom.limits.trials import EXACT_CHECKS, HELD_OUT, PEELING_ATTEMPTS
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
 from attngeom.recovery.peeling import Peeler, held_out_error
-from attngeom.recovery.polish import largest_error, polish
 from attngeom.recovery.recover_field import recover_field
 from attngeom.recovery.recover_softmax import recover_softmax
 from attngeom.recovery.results import Attempt, Recovery, layer_failure
-from attngeom.recovery.virtual_lift import lift_virtual
+from attngeom.recovery.virtual_lift import largest_error, lift_virtual, polish
 from attngeom.results import Failure
 
 

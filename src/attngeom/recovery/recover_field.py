@@ -15,14 +15,13 @@ from attngeom.errors import DomainError, InputError
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, PrimeField
 from attngeom.layer.blackbox import BlackBox
-from attngeom.layer.matrices import LayerMatrices
 from attngeom.layer.quadrics import context_products
-from attngeom.layer.splitting import split_layer
+from attngeom.layer.splitting import LayerMatrices, split_layer
 from attngeom.limits.trials import EMPTY_PLANES, EXACT_CHECKS, SPARE_FIELD_ROWS
 from attngeom.limits.work import FIELD_LAYERS
 from attngeom.network import Architecture, VirtualWeights, Weights
 from attngeom.network.virtual import forward_virtual
-from attngeom.recovery.probe import Probe
+from attngeom.recovery.peeling import Probe
 from attngeom.recovery.results import Recovery, undetermined
 from attngeom.recovery.virtual_lift import lift_virtual
 from attngeom.results import Failure

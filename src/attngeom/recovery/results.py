@@ -10,7 +10,7 @@ from attngeom import digits
 from attngeom.exact.domains import RR, Domain
 from attngeom.layer.blackbox import BlackBox
 from attngeom.network import Weights
-from attngeom.network.symmetry.files import matrix_to_json
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.results import Failure, Result
 
 Outcome = Literal["recovered", "not identifiable", "failed", "closure_only"]

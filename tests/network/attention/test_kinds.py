@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from attngeom.dimensions import dimension, upper_bound
-from attngeom.dimensions.lower.balls import balls_lower_bound
-from attngeom.dimensions.lower.minor import minor_lower_bound
+from attngeom.dimensions.lower.minor import balls_lower_bound, minor_lower_bound
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Balls
 from attngeom.exact.arrays import swap

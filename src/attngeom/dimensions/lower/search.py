@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from attngeom.dimensions.lower.balls import balls_lower_bound
 from attngeom.dimensions.lower.bound import LowerBound, sample_tokens
 from attngeom.dimensions.lower.krylov import krylov_lower_bound
-from attngeom.dimensions.lower.minor import minor_lower_bound
+from attngeom.dimensions.lower.minor import balls_lower_bound, minor_lower_bound
 from attngeom.dimensions.lower.schur import count_remaining, schur_lower_bound
 from attngeom.dimensions.slices import count_columns
 from attngeom.exact.numbers import BLAS_PRIME, SMALL_PRIME, WORD_PRIME

@@ -20,7 +20,7 @@ from attngeom.limits.shown import DRAWN_WIDTH, FIBER_PARAMETERS
 from attngeom.limits.sizes import PAGE_BYTES
 from attngeom.network import Architecture, Symmetry, Weights, forward
 from attngeom.network.symmetry import linear_factors, tensors_of
-from attngeom.network.symmetry.linear import Between, QueryKey, Scale
+from attngeom.network.symmetry.factor import Between, QueryKey, Scale
 
 STARTS = {
     "layer": Architecture((3, 2), 2, tokens=2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from attngeom.errors import InputError
-from attngeom.network.attention.kind import Kind
+from attngeom.network.attention.kind import Attention, Kind
 from attngeom.network.attention.lightning import Lightning
 from attngeom.network.attention.linear import Differential, Linear
 from attngeom.network.attention.recurrent import (
@@ -17,7 +17,6 @@ from attngeom.network.attention.recurrent import (
     ScalarGate,
     StateSpace,
 )
-from attngeom.network.attention.rule import Attention
 from attngeom.network.attention.sigmoid import Sigmoid
 from attngeom.network.attention.softmax import Softmax
 

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.memory import MASKED_CHUNK
-from attngeom.network.attention.rule import Attention, View
+from attngeom.network.attention.kind import Attention, View
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder

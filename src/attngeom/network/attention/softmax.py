@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
-from attngeom.network.attention.rule import Attention, Key, View, up_to_sign
+from attngeom.network.attention.kind import Attention, Key, View, up_to_sign
 
 if TYPE_CHECKING:
     from attngeom.programs.builder import Builder

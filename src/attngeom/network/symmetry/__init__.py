@@ -6,6 +6,7 @@ from attngeom.network.symmetry.element import (
     random_symmetry,
     random_unimodular_symmetry,
 )
+from attngeom.network.symmetry.factor import Between, QueryKey, Scale, ValueOutput
 from attngeom.network.symmetry.group import (
     HeadOrder,
     count_generators,
@@ -15,7 +16,6 @@ from attngeom.network.symmetry.group import (
     tensors_of,
     weights_of,
 )
-from attngeom.network.symmetry.linear import Between, QueryKey, Scale, ValueOutput
 
 __all__ = [
     "Between",

@@ -1,6 +1,6 @@
 """The symmetry group of an architecture: the list of its factors, their dimensions and tangent vectors.
 
-A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.linear`, and a row of :data:`SORTS`; the kinds of
+A new symmetry is a factor, as in :mod:`attngeom.network.symmetry.factor`, and a row of :data:`SORTS`; the kinds of
 attention name those that they have.
 """
 
@@ -15,14 +15,17 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry.factor import Draw, GroupFactor, LinearFactor, Tensors
-from attngeom.network.symmetry.linear import (
+from attngeom.network.symmetry.factor import (
     Between,
+    Draw,
+    GroupFactor,
     HeadFactor,
+    LinearFactor,
     QueryKey,
     QueryKeyBesideBias,
     Scale,
     SecondQueryKey,
+    Tensors,
     ValueOutput,
 )
 from attngeom.network.symmetry.smaller import (

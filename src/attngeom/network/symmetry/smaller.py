@@ -12,8 +12,17 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import LayerShape
-from attngeom.network.symmetry.factor import Draw, GroupFactor, Orders, Place, Tensors
-from attngeom.network.symmetry.linear import HeadFactor, QueryKey, Scale, Views
+from attngeom.network.symmetry.factor import (
+    Draw,
+    GroupFactor,
+    HeadFactor,
+    Orders,
+    Place,
+    QueryKey,
+    Scale,
+    Tensors,
+    Views,
+)
 
 
 class Subgroup(HeadFactor):

@@ -12,8 +12,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import Architecture
-from attngeom.network.symmetry.factor import Draw, GroupFactor, Orders, Place, Tensors
-from attngeom.network.symmetry.linear import READING, Between, ValueOutput
+from attngeom.network.symmetry.factor import READING, Between, Draw, GroupFactor, Orders, Place, Tensors, ValueOutput
 
 BIASES = {"u": "c"}
 """Biases that are not called after what they are added to."""

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, RANDOM, DataIndex
-from attngeom.programs.frontends.aten_windows import OPERATIONS
+from attngeom.programs.frontends.aten_layers import OPERATIONS
 from attngeom.programs.frontends.numpy_function import Traced, index_work
 
 _KEPT = """
