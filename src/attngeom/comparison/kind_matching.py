@@ -18,7 +18,7 @@ from attngeom.exact.lapack import pivoted_qr
 from attngeom.exact.precise import measured_rank
 from attngeom.network import Head, Weights
 from attngeom.network.invariants import HeadInvariants, exchanged, head_invariants, output_bias, pivot_of
-from attngeom.network.symmetry.linear import READING
+from attngeom.network.symmetry.factor import READING
 from attngeom.network.symmetry.translation import BIASES, has_translations
 
 Same = Callable[[Array, Array], bool]
