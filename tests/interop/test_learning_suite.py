@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
+import sys
+import types
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +20,8 @@ from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights
 from attngeom.interop.float_points import is_dyadic, move_to_floats
-from attngeom.interop.learning_suite import POINTS, calibration, hessian
+from attngeom.interop.learning_suite import POINTS, calibration, hessian, write_suite
+from attngeom.interop.learning_suite_script import SCRIPT
 from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights, random_weights
 
@@ -49,6 +55,121 @@ def test_hessians_are_those_of_exact_derivatives() -> None:
     assert np.allclose(found / found[0, 0], np.outer(slopes, slopes) / 225, rtol=1e-6)
     assert found[0, 0] == pytest.approx(225 / 7, rel=0.3)
     assert calibration(learning_coefficient(POINTS[0].weights))["half_hessian_rank"] == "3"
+
+
+class Numbers(np.ndarray):
+    """Arrays with the few methods of tensors that the script calls."""
+
+    def sum(self, dim: Any = None) -> Any:  # type: ignore[override]
+        return np.sum(np.asarray(self), axis=dim).view(Numbers)
+
+    def mean(self, dim: Any = None) -> Any:  # type: ignore[override]
+        return np.mean(np.asarray(self), axis=dim)
+
+    def detach(self) -> Numbers:
+        return self
+
+
+SAMPLE_NAMES = {
+    "localization", "num_chains", "num_draws", "num_steps_bw_draws", "num_burnin_steps", "batch_size",
+    "num_init_loss_batches", "init_seed", "device", "output_path",
+}  # fmt: skip
+"""Names of sample() of devinterp 2.0.1 that the script gives; where devinterp is installed they are looked up."""
+
+
+def script_of_the_suite(monkeypatch: pytest.MonkeyPatch, torch: Any = None) -> dict[str, Any]:
+    """The names of run.py; without torch its few calls are those of NumPy."""
+    if torch is None:
+        fake = types.ModuleType("torch")
+        data = SimpleNamespace(Dataset=object)
+        members = {"manual_seed": np.random.seed, "float64": float, "utils": SimpleNamespace(data=data)}
+        members |= {"tensor": lambda x, dtype=None: np.array(x, dtype=dtype).view(Numbers)}
+        members |= {"ones": lambda *shape, dtype=None: np.ones(shape).view(Numbers)}
+        for name, value in members.items():
+            setattr(fake, name, value)
+        monkeypatch.setitem(sys.modules, "torch", fake)
+    names: dict[str, Any] = {"__name__": "run", "__file__": "run.py"}
+    exec(compile(SCRIPT, "run.py", "exec"), names)
+    return names
+
+
+def test_the_adapter_keeps_the_contract_of_devinterp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What devinterp 2 asks of data sets and losses, by a stand-in; burn-in and the initial loss are left out."""
+    names = script_of_the_suite(monkeypatch)
+    seen: dict[str, Any] = {}
+
+    def llc(model: Any, dataset: Any, observables: Any, *, lr: float, n_beta: float, loss_fn: Any, **more: Any) -> Any:
+        assert set(more) <= SAMPLE_NAMES
+        assert len(dataset) >= more["batch_size"] and lr > 0 and isinstance(observables, dict)
+        rows = np.stack([dataset[k]["input_ids"] for k in range(more["batch_size"])])
+        assert rows.shape[1] >= 2
+        assert loss_fn(model, rows).shape == (len(rows), rows.shape[1] - 1)
+        steps = more["num_draws"] * more["num_steps_bw_draws"] + more["num_burnin_steps"]
+        trace = np.ones((more["num_chains"], steps)) * np.arange(more["num_chains"])[:, None] + 2
+        trace[:, : more["num_burnin_steps"]] = 1e6
+        seen.update(more, lr=lr, n_beta=n_beta)
+        trace = trace[: seen.get("rows")]
+        return {"loss_trace": SimpleNamespace(values=trace), "llc_mean": 7.0, "init_loss": 2.0}
+
+    package, slt, inner = (types.ModuleType(name) for name in ("devinterp", "devinterp.slt", "devinterp.slt.llc"))
+    inner.llc = llc  # type: ignore[attr-defined]
+    for module in (package, slt, inner):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    module = SimpleNamespace(
+        Network=lambda: lambda X: 2 * X, sample_inputs=lambda n: np.ones((n, 2, 3)).view(Numbers)
+    )
+    given = {"inverse_temperature": 100, "step": 0.5, "localization": 1.0}
+    args = SimpleNamespace(seed=3, inputs=5, inverse_temperature=None, step=1.0, chains=4, steps=230)
+    values, note = names["devinterp"](module, given, args)
+    assert np.allclose(values, 100 * np.arange(4)) and "7.000" in note
+    assert (seen["num_burnin_steps"], seen["init_seed"], seen["lr"], seen["n_beta"]) == (130, 3, 0.5, 100)
+    args.inverse_temperature = 1e4
+    names["devinterp"](module, given, args)
+    assert (seen["lr"], seen["n_beta"]) == (0.005, 1e4)
+    seen["rows"] = 3
+    with pytest.raises(SystemExit, match="expected"):
+        names["devinterp"](module, given, args)
+    args.steps = 40
+    with pytest.raises(SystemExit, match="needs 100"):
+        names["devinterp"](module, given, args)
+
+
+@pytest.mark.parametrize(
+    ("mean", "spread", "verdict"),
+    [
+        (2.75, 0.1, "pass"),
+        (2.5, 0.1, "FAIL"),
+        (3.0, 0.1, "FAIL"),
+        (2.75, 1.0, "too noisy to tell lambda from half the rank"),
+        (np.nan, 0.1, "FAIL: a chain left the finite numbers"),
+    ],
+)
+def test_verdicts_tell_lambda_from_half_the_rank(
+    mean: float, spread: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half the rank, 5/2, must fail where λ = 11/4, and so must a mean that only its own noise covers."""
+    judge = script_of_the_suite(monkeypatch)["judge"]
+    values = mean + spread * np.resize([-1.0, 1.0], 40)
+    point = {"lambda": "11/4", "multiplicity": 1, "half_hessian_rank": "5/2"}
+    assert judge(values, point, 1e4, 0.05)[2] == verdict
+    double = {"lambda": "1", "multiplicity": 2, "half_hessian_rank": "0"}
+    shown = [judge(np.full(40, x), double, 1e4, 0.05)[2] for x in (1.06, 1.0, 1 - 1 / np.log(1e4), 0.7)]
+    assert shown == ["FAIL", "pass", "pass", "FAIL"]
+
+
+def test_chains_of_devinterp_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two short chains at a point of the suite: finite values, the same ones from the same seed."""
+    torch = pytest.importorskip("torch", reason="needs torch and devinterp 2")
+    sampling = pytest.importorskip("devinterp.slt.sampling", reason="needs devinterp 2")
+    assert set(inspect.signature(sampling.sample).parameters) >= SAMPLE_NAMES
+    write_suite(tmp_path / "suite")
+    names = script_of_the_suite(monkeypatch, torch)
+    module = names["load"](tmp_path / "suite" / "regular")
+    given = json.loads((tmp_path / "suite" / "suite.json").read_text())["points"][0]["suggested"]
+    args = SimpleNamespace(seed=3, inputs=16, inverse_temperature=None, step=1.0, chains=2, steps=120)
+    first, second = (names["devinterp"](module, given, args)[0] for _ in range(2))
+    assert first.shape == (2,) and bool((first > 0).all()) and bool((first == second).all())
+    assert abs(names["langevin"](module, given, args)[0].mean().item() - first.mean().item()) < 3
 
 
 @pytest.mark.parametrize("seed", range(6))

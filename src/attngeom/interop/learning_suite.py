@@ -72,9 +72,9 @@ POINTS = (
     SuitePoint("softmax, no values", "softmax with V = 0", SOFTMAX, _head([[1, 2]], [[2, -1]], NONE)),
     SuitePoint(
         "two layers",
-        "two lightning layers, generic: half the dimension, not half the weights",
+        "two lightning layers, regular: half the dimension, not half the weights",
         Architecture((2, 2, 2), 1, tokens=2),
-        {**_head([[1, 2]], [[2, -1]], [[1, 1], [0, 2]]), **_head([[1, -1]], [[1, 3]], [[2, 1], [1, -1]], 1)},
+        {**_head([[-1, 1]], [[1, 1]], [[1, -1], [0, 1]]), **_head([[1, 0]], [[-1, -1]], [[0, 1], [-1, 1]], 1)},
     ),
 )  # fmt: skip
 
