@@ -1,6 +1,6 @@
 """Learning coefficients against p-adic volumes: an exact count in place of sampling near a point.
 
-    python benchmarks/learning_padic.py [--random N --seed S] [--quick]
+    python benchmarks/learning_padic.py [--random N | --products N --softmax N] [--seed S] [--quick]
 
 The measure of {w ∈ w_0 + p Z_p^N : f(w) ≡ f(w_0) mod p^n} falls like n^(m−1) p^(−2λn), f the outputs at random integer
 inputs. A solution mod p^n has solutions mod p^(n+1) above it if and only if one linear system over GF(p) is solvable,
@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +25,30 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.learning.cases import POINTS
+from tests.learning.padic import (
+    Run,
+    draw_factors,
+    draw_softmax,
+    lightning_outputs,
+    listed,
+    matrices,
+    multiply,
+    predicted_exponent,
+    random_tensor,
+    same_ranks,
+    seen_layers,
+    virtual_weights,
+    volume_exponents,
+)
 
 from attngeom.exact import QQ
 from attngeom.learning import learning_coefficient
+from attngeom.learning.chains import product_pair, product_ranks
+from attngeom.learning.pairs import Pair
 from attngeom.network import Architecture, Weights
 from contract import emit, require
 
-PRIME, LEVELS, TAIL = 3, 13, 8
+LEVELS, TAIL = 13, 8
 PARTICLES = 12000
 MAX_PARAMETERS = 40
 AGREES = 0.1
@@ -40,85 +61,17 @@ DRAWN = (
 )  # fmt: skip
 
 
-def outputs(architecture: Architecture, vectors: np.ndarray, X: np.ndarray, modulus: int) -> np.ndarray:
-    """The outputs of many weights (M, N) at inputs (S, d, t), mod a power of p, as rows (M, ·)."""
-    place, Y = 0, np.broadcast_to(X[None], (len(vectors), *X.shape)) % modulus
-    shapes = iter(architecture.tensor_shapes())
-    for _ in range(architecture.num_layers):
-        total: Any = 0
-        for _ in range(architecture.heads):
-            tensors = []
-            for _ in range(4 if architecture.is_factored else 3):
-                _, (rows, columns) = next(shapes)
-                tensors.append(vectors[:, place : place + rows * columns].reshape(-1, 1, rows, columns))
-                place += rows * columns
-            Q, K, *values = tensors
-            scores = np.swapaxes(K @ Y % modulus, -1, -2) @ (Q @ Y % modulus) % modulus
-            if architecture.causal:
-                scores = np.triu(scores)
-            V = Y
-            for matrix in values:
-                V = matrix @ V % modulus
-            total = (total + V @ scores) % modulus
-        Y = (total + Y) % modulus if architecture.residual else total
-    return Y.reshape(len(vectors), -1)
-
-
-def reduced(matrix: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """(R, U, pivots) with R = U · matrix in reduced row echelon form over GF(p)."""
-    R, U, pivots = matrix % p, np.eye(len(matrix), dtype=np.int64), []
-    for column in range(R.shape[1]):
-        row = len(pivots)
-        below = np.flatnonzero(R[row:, column]) + row
-        if not len(below):
-            continue
-        for M in (R, U):
-            M[[row, below[0]]] = M[[below[0], row]]
-        inverse = pow(int(R[row, column]), -1, p)
-        R[row], U[row] = R[row] * inverse % p, U[row] * inverse % p
-        factors = R[:, column].copy()
-        factors[row] = 0
-        R, U = (R - factors[:, None] * R[row]) % p, (U - factors[:, None] * U[row]) % p
-        pivots.append(column)
-        if len(pivots) == len(R):
-            break
-    return R, U, pivots
-
-
 def exponents(weights: Weights, seed: int) -> list[float]:
-    """−log_p of the ratios of successive volumes, half of them: they tend to λ from below if m > 1."""
-    architecture, p = weights.architecture, PRIME
-    modulus, rng = p**LEVELS, np.random.default_rng(seed)
-    start = np.array([int(x) for _, array in weights.tensors() for x in array.ravel()], dtype=np.int64)
-    count = len(start)
-    samples = 2 * count // (architecture.widths[-1] * architecture.tokens) + 5
-    X = rng.integers(-4, 5, size=(samples, architecture.widths[0], architecture.tokens))
-    target = outputs(architecture, start[None] % modulus, X, modulus)[0]
-    steps = (start + p**6 * np.eye(count, dtype=np.int64)) % modulus
-    jacobian = (outputs(architecture, steps, X, modulus) - target) % modulus // p**6 % p
-    R, U, pivots = reduced(jacobian.T, p)
-    rank, free = len(pivots), [c for c in range(count) if c not in pivots]
-    w, found = np.repeat(start[None] % modulus, PARTICLES, axis=0), []
-    for level in range(1, LEVELS):
-        gaps = (outputs(architecture, w, X, modulus) - target) % modulus // p**level
-        right = -gaps @ U.T % p
-        alive = np.flatnonzero(~right[:, rank:].any(axis=1))
-        if not len(alive):
-            return []
-        found.append((rank - np.log(len(alive) / PARTICLES) / np.log(p)) / 2)
-        chosen = rng.choice(alive, PARTICLES)
-        step = np.zeros((PARTICLES, count), dtype=np.int64)
-        step[:, free] = rng.integers(0, p, size=(PARTICLES, len(free)))
-        step[:, pivots] = (right[chosen, :rank] - step[:, free] @ R[:rank][:, free].T) % p
-        w = (w[chosen] + p**level * step) % modulus
-    return found
+    """Those of the outputs of a lightning network at random integer inputs."""
+    architecture, start = weights.architecture, listed(weights)
+    samples = 2 * len(start) // (architecture.widths[-1] * architecture.tokens) + 5
+    X = np.random.default_rng(seed).integers(-4, 5, size=(samples, architecture.widths[0], architecture.tokens))
+    return volume_exponents(partial(lightning_outputs, architecture, X=X), start, seed, PARTICLES, LEVELS)
 
 
 def compare(name: str, weights: Weights, value: Any, multiplicity: int, seeds: tuple[int, ...] = (0, 1)) -> bool | None:
     """Print and emit one row: the mean exponent of the last levels for each seed, and what (λ, m) predicts there."""
-    levels = np.arange(LEVELS - TAIL, LEVELS)
-    logs = np.mean(np.log((levels + 1) / levels)) / np.log(PRIME)
-    predicted = float(value) - (multiplicity - 1) * logs / 2
+    predicted = predicted_exponent(value, multiplicity, LEVELS, TAIL)
     means = [float(np.mean(found[-TAIL:])) for seed in seeds if (found := exponents(weights, seed))]
     verdict = max(abs(mean - predicted) for mean in means) <= AGREES if means else None
     for seed, mean in zip(seeds, means):
@@ -129,16 +82,6 @@ def compare(name: str, weights: Weights, value: Any, multiplicity: int, seeds: t
     shown = " ".join(f"{mean:.3f}" for mean in means)
     print(f"{name:40} ({value}, {multiplicity})  predicted {predicted:.3f}  counted {shown}  {word}", flush=True)
     return verdict
-
-
-def random_tensor(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
-    """Small integers of a random rank, the same over Q and over GF(p)."""
-    largest = min(rows, columns)
-    rank = int(rng.integers(0, largest + 1)) if rng.random() < 0.55 else largest
-    while True:
-        found = rng.integers(-1, 2, size=(rows, rank)) @ rng.integers(-1, 2, size=(rank, columns))
-        if np.linalg.matrix_rank(found) == rank == len(reduced(found.astype(np.int64), PRIME)[2]):
-            return found
 
 
 def draw(number: int, seed: int) -> None:
@@ -162,12 +105,54 @@ def draw(number: int, seed: int) -> None:
     )
 
 
+def drawn_maps(rng: np.random.Generator, what: str) -> Iterator[tuple[str, Pair | None, Run, np.ndarray]]:
+    """Products of three or four matrices with Theorem P; or deep softmax as w ↦ (M_1, …, M_s, L) with C, C2, C3."""
+    while True:
+        if what == "products":
+            length = int(rng.integers(3, 5))
+            factors = draw_factors(rng, length, 6 - length)
+            pair = product_pair(product_ranks([QQ.convert(F) for F in factors], QQ))
+            yield "P", pair, multiply(factors), np.concatenate([F.ravel() for F in factors])
+            continue
+        weights = draw_softmax(rng)
+        if not same_ranks(weights) or not np.any(matrices(weights)[1]):
+            continue
+        answer = learning_coefficient(weights)
+        run = virtual_weights(weights.architecture, seen_layers(weights))
+        yield answer.theorem, answer.pair, run, listed(weights)
+
+
+def draw_maps(what: str, number: int, seed: int) -> None:
+    """Exponents of ``number`` random points, by theorem; 6,000 particles, the last 6 of 10 levels."""
+    rng, counts = np.random.default_rng(seed), Counter[tuple[str, str]]()
+    for name, pair, run, start in islice(drawn_maps(rng, what), number):
+        if pair is None:
+            counts[name, "undecided"] += 1
+            continue
+        found = volume_exponents(run, start, int(rng.integers(1000)), 6000, 11)
+        predicted = predicted_exponent(pair.value, pair.multiplicity, 11, 6)
+        mean = float(np.mean(found[-6:])) if found else None
+        verdict = "died out" if mean is None else "agree" if abs(mean - predicted) <= AGREES else "disagree"
+        counts[f"{name}, m = 1" if pair.multiplicity == 1 else f"{name}, m > 1", verdict] += 1
+        if verdict == "disagree":
+            print(f"{name} {pair}: predicted {predicted:.3f}, counted {mean:.3f}")
+    for (name, verdict), count in sorted(counts.items()):
+        print(f"{name}: {count} {verdict}")
+        emit(f"p-adic volumes of {what}", f"{name}, {verdict}", count, unit="points")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--random", type=int, default=0, help="random points instead of the table")
+    parser.add_argument("--products", type=int, default=0, help="random products of matrices instead of the table")
+    parser.add_argument("--softmax", type=int, default=0, help="random points of deep softmax instead of the table")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="the first point alone")
     arguments = parser.parse_args()
+    if arguments.products or arguments.softmax:
+        for what in ("products", "softmax"):
+            draw_maps(what, getattr(arguments, what), arguments.seed)
+        return 0
     if arguments.random:
         draw(arguments.random, arguments.seed)
         return 0

@@ -811,7 +811,7 @@ def check_laws(claim, witness, version):
 class Block:
     """A matrix of a head, a product of two factors or free: ranks over Q and the pair of Theorem A0."""
     def __init__(self, left, right=None):
-        self.matrix = left if right is None else matmul(left, right)
+        self.matrix, self.factors = matmul(left, right) if right else left, [right, left] if right else [left]
         self.rows, self.columns, self.rank = len(self.matrix), len(self.matrix[0]), rank(self.matrix)
         self.inner = right and len(right)
         self.listed = [right and rank(left), right and rank(right), self.rank]

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from operator import add as plus_each
 
-from attngeom_check import ZERO, Block, Invalid, Unknown, plus
+from attngeom_check import ZERO, Invalid, Unknown, plus
 from attngeom_check import afford, array, choice, flat, indices, integer, keys, matmul, matrix, rank, rational, require
 from attngeom_check import transpose
 
@@ -248,6 +248,7 @@ def check_layers(claim, witness):
 # Theorems of docs/theorems/learning.md: pairs (2 lambda, m).
 def by_deep_theorem(net, name, heads):
     pairs, plain = list(heads.values()), net.heads == 1 and not net.residual and not net.causal
+    if name == "C3" and net.tokens == 1 and not net.residual: return product_pair(net, pairs)
     require(net.tokens >= 2, "two tokens are required")
     if name == "H3": return lightning_heads(net, pairs)
     if name == "E0":
@@ -257,30 +258,74 @@ def by_deep_theorem(net, name, heads):
         zeros = sum(A.rank == 0 for A, _ in pairs)
         require(len(listed) + zeros * (len(signs) - 1) == len(pairs) * len(signs) and zeros < 2, "the A_h must differ")
         return plus(*(V.pair() for _, V in pairs))
-    require(plain and len(pairs) >= 2, "two layers of one head without mask and skip connection are required")
+    require(net.heads == 1 and not net.residual and len(pairs) >= 2, "two layers of one head, no skip, are required")
     widths, L, M = net.widths, [[[Fraction(i == j) for j in range(net.widths[0])] for i in range(net.widths[0])]], []
     for A, V in pairs:
         M.append(matmul(transpose(L[-1]), matmul(A.matrix, L[-1])))
         L.append(matmul(V.matrix, L[-1]))
     total, values = rank(L[-1]), [V for _, V in pairs]
-    require(total > 0, "L must not be zero")
+    if name == "C3" and total == 0: return product_pair(net, pairs)
+    require(total > 0 and plain, "L must not be zero, and nothing masked")
     blind = [not any(x + y if net.tokens == 2 else x for x, y in zip(flat(m), flat(transpose(m)))) for m in M[:-1]]
     seen = [*blind, True].index(True) + 1
     attention = [A.pair() for A, _ in pairs[:seen]]
     if name == "C3":
-        require(seen == 1 and all(V.inner is None for V in values), "a blind first layer, single value matrices")
-        if len(values) == 2: return plus(*attention, Block(values[1].matrix, values[0].matrix).pair())
-        require(all(V.rank == total for V in values), "all V_i must have the rank of their product")
-        return plus(*attention, chain(widths, total))
+        require(seen == 1, "a blind first layer is required")
+        return plus(*attention, product_pair(net, pairs))
     delta = widths[1]
     require(set(widths[1:-1]) == {delta} and rank(L[-2]) == delta, "equal hidden widths and values of this rank")
     require(values[-1].inner is None, "one value matrix in the last layer is required")
     shown = rank([*L[-1], *(row for m in M[1:seen] for row in (*m, *transpose(m)))])
     return plus((Fraction(delta * widths[-1] + shown * (widths[0] - delta)), 1), *attention)
 
-def chain(widths, r):
-    """The pair of Aoyagi (2024) for a product of matrices that all have its rank r; without r the sizes are rest."""
-    first, rest = Fraction(r * (widths[0] + widths[-1] - r)), sorted(width - r for width in widths)
+def product_pair(net, pairs):
+    """Theorem P: the pair of the product of all value factors, those of the heads of a layer beside each other."""
+    factors, count = [], {}
+    for l in range(len(net.layers)):
+        own = [V.factors for _, V in pairs[l * net.heads : (l + 1) * net.heads]]
+        factors.append([row for f in own for row in f[0]])
+        if len(own[0]) == 2: factors.append([[x for f in own for x in f[1][i]] for i in range(len(own[0][1]))])
+    n, r = len(factors), {(k + 1, k + 1): len(F) for k, F in enumerate(factors)} | {(0, 0): len(factors[0][0])}
+    if n > 10: raise Unknown(f"a product of {n} matrices is beyond what is put in order here")
+    for a in range(n):
+        P = factors[a]
+        for b in range(a + 1, n + 1):
+            if b > a + 1: P = matmul(factors[b - 1], P)
+            r[a, b] = rank(P)
+    for a, b in r: count[a, b] = r[a, b] - r.get((a - 1, b), 0) - r.get((a, b + 1), 0) + r.get((a - 1, b + 1), 0)
+    first, full = 0, count.pop((0, n))
+    nodes = sorted(J for J in count if count[J])
+    def follows(J, K): return J[0] < K[0] <= J[1] + 1 <= K[1]
+    groups = []
+    for S, T in product([J for J in nodes if J[0] == 0], [J for J in nodes if J[1] == n]):
+        if T[0] <= S[1] + 1:
+            first += count[S] * count[T]
+            continue
+        inside, before = [S, *(J for J in nodes if J[0] and J[1] < n), T], {T}
+        for J in reversed(inside): before |= {J} if any(follows(J, K) for K in before) else set()
+        after = {S}
+        for J in inside: after |= {J} if J in before and any(follows(K, J) for K in after) else set()
+        if T in after: groups.append(({(S, T)}, {(J, K) for J in after for K in after if follows(J, K)}))
+    value = [(Fraction(full * (r[0, 0] + r[n, n] - full) + first), 1)]
+    while groups:
+        ends, steps = groups.pop()
+        touching = [g for g in groups if {J for step in g[1] for J in step} & {J for step in steps for J in step}]
+        if touching:
+            groups = [g for g in groups if g not in touching]
+            groups.append((ends.union(*(g[0] for g in touching)), steps.union(*(g[1] for g in touching))))
+            continue
+        rows = [{S for S, _ in ends}]
+        while rows[-1]: rows.append({K for J, K in steps if J in rows[-1]})
+        rows.pop()
+        every, once = {step for J, K in zip(rows, rows[1:]) for step in product(J, K)}, len(set().union(*rows))
+        is_chain = sum(map(len, rows)) == once and every == steps and set(product(rows[0], rows[-1])) == ends
+        require(is_chain, "the intervals between two ends are not in chains")
+        value.append(chain([sum(count[J] for J in row) for row in rows]))
+    return plus(*value)
+
+def chain(widths):
+    """The pair of Aoyagi (2024) for a product of matrices at the origin."""
+    first, rest = ZERO, sorted(widths)
     for n in range(2, len(rest) + 1) if rest[0] else ():
         own, total, l = rest[:n], sum(rest[:n]), n - 1
         # The set of the least sizes with every size below the mean of the sum over l, and every other one not below.

@@ -115,9 +115,7 @@ def test_the_adapter_keeps_the_contract_of_devinterp(monkeypatch: pytest.MonkeyP
     inner.llc = llc  # type: ignore[attr-defined]
     for module in (package, slt, inner):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    module = SimpleNamespace(
-        Network=lambda: lambda X: 2 * X, sample_inputs=lambda n: np.ones((n, 2, 3)).view(Numbers)
-    )
+    module = SimpleNamespace(Network=lambda: lambda X: 2 * X, sample_inputs=lambda n: np.ones((n, 2, 3)).view(Numbers))
     given = {"inverse_temperature": 100, "step": 0.5, "localization": 1.0}
     args = SimpleNamespace(seed=3, inputs=5, inverse_temperature=None, step=1.0, chains=4, steps=230)
     values, note = names["devinterp"](module, given, args)

@@ -13,8 +13,9 @@ from attngeom.exact.numbers import BLAS_PRIME
 from attngeom.learning import learning_coefficient
 from attngeom.learning.blocks import head_blocks
 from attngeom.learning.certified import by_ranks
+from attngeom.learning.chains import chain_pair
 from attngeom.learning.lightning_heads import _is_direct, _spans, lightning_heads
-from attngeom.learning.products import ProductPoint, chain_pair
+from attngeom.learning.products import ProductPoint
 from attngeom.network import Architecture, Weights, random_weights
 from attngeom.verification import learning_pairs as recheck
 from attngeom.verification import verify

@@ -145,7 +145,8 @@ def _in_balls(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ra
         raise DomainError(
             f"weights over {theta.weights.domain.name} given; softmax and sigmoid need rational ones here"
         )
-    X, C = _draw(theta, rows, RR, seed, inputs)
+    # Drawn inputs are floats, which are exact; given ones are rational, and rounded they would be other inputs.
+    X, C = _draw(theta, rows, RR if inputs is None else balls, seed, inputs)
     enclosed = Enlarged(theta.weights.to(balls), theta.forms)
     jacobian = enclosed.jacobian(balls.convert(X), balls.convert(C))
     action = QQ.rank(theta.action())

@@ -9,11 +9,13 @@ from functools import reduce
 
 import numpy as np
 
+from attngeom.exact.domains import Array
 from attngeom.inspection.hypotheses import VirtualRanks, virtual_ranks, visible_layers
 from attngeom.learning.blocks import HeadBlocks
+from attngeom.learning.chains import product_pair, product_ranks
 from attngeom.learning.pairs import Pair, PairFinding
-from attngeom.learning.products import ProductPoint, chain_pair
 from attngeom.learning.single import HEADS
+from attngeom.limits.sizes import PRODUCT_FACTORS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 
@@ -46,30 +48,59 @@ def deep_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -
 
 
 def deficient_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
-    """One softmax head in each layer, exact weights, L ≠ 0 of smaller rank: Theorems C2 and C3, None outside."""
+    """One softmax head in each layer, exact weights, L of any rank: Theorems C2 and C3, None outside.
+
+    Where L = 0, or for one token, where heads add up to one matrix, only the product of the value maps counts.
+    """
     architecture = weights.architecture
-    is_plain = architecture.rule.is_normalised and not architecture.mask.hides and architecture.has_virtual_weights
-    if not is_plain or architecture.num_layers < 2 or architecture.tokens < 2 or weights.domain.rounds:
+    if not architecture.rule.is_normalised or architecture.residual or weights.domain.rounds:
+        return None
+    if architecture.tokens == 1:
+        return _product_alone(weights, "one token attends to itself alone, so the function is the product of the V_i")
+    if not architecture.has_virtual_weights or architecture.num_layers < 2:
         return None
     ranks = virtual_ranks(weights)
     if ranks.L.value == 0:
+        return _product_alone(weights, "L = 0, so K is of the order of ‖L‖²")
+    if architecture.mask.hides:
         return None
     last = seen_layers(ranks, weights)
     attention = [heads[0].attention.pair for heads in blocks[:last]]
-    if last == 1 and all(heads[0].value.point is None for heads in blocks):
-        chain = _chain(architecture, [heads[0].value.rank for heads in blocks], ranks.L.value)
+    if last == 1:
+        chain = _values_pair(weights)
         if chain is not None:
             reason = "the first layer is blind: the function determines A_1 and the product of the V_i to first order"
             return PairFinding("C3", reason, attention[0] + chain)
     return _before_the_last(weights, blocks, last, attention)
 
 
-def _chain(architecture: Architecture, values: list[int], rank: int) -> Pair | None:
-    """(λ, m) of the product of the V_i at the point: two of them, or all of the rank of the product."""
-    widths = architecture.widths
-    if len(values) == 2:
-        return ProductPoint(widths[2], widths[1], widths[0], values[1], values[0], rank).pair
-    return chain_pair(widths, rank) if set(values) == {rank} else None
+def value_factors(weights: Weights) -> list[Array]:
+    """The matrices whose product is the value map of one token: V_i, or all W_ih below and all O_ih beside each other.
+
+    >>> from attngeom.exact import QQ
+    >>> from attngeom.network import random_weights
+    >>> w = random_weights(Architecture((3, 2, 4), 1, heads=2, value_width=1), QQ, seed=0)
+    >>> [F.shape for F in value_factors(w)]
+    [(2, 3), (2, 2), (2, 2), (4, 2)]
+    """
+    factors: list[Array] = []
+    for heads in weights.layers:
+        factors.append(np.concatenate([head.V for head in heads]))
+        outputs = [head.O for head in heads if head.O is not None]
+        factors += [np.concatenate(outputs, axis=1)] if outputs else []
+    return factors
+
+
+def _values_pair(weights: Weights) -> Pair | None:
+    """(λ, m) of ‖L − L_0‖² in the value factors (Theorem P)."""
+    factors = value_factors(weights)
+    return product_pair(product_ranks(factors, weights.domain)) if len(factors) <= PRODUCT_FACTORS else None
+
+
+def _product_alone(weights: Weights, reason: str) -> PairFinding | None:
+    """K is of the order of ‖L − L_0‖²."""
+    pair = _values_pair(weights)
+    return None if pair is None else PairFinding("C3", reason, pair)
 
 
 def _before_the_last(

@@ -1,10 +1,9 @@
-"""Products of matrices: Theorem A0, two matrices at every point; chains of them where all ranks are equal."""
+"""Products of two matrices at every point: Theorem A0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from attngeom.errors import InputError
 from attngeom.learning.pairs import Pair
@@ -84,33 +83,6 @@ def product_points(P: int, H: int, N: int, rank: int | None = None) -> Iterator[
             for product in range(max(0, left + right - H), min(left, right) + 1):
                 if rank is None or product == rank:
                     yield ProductPoint(P, H, N, left, right, product)
-
-
-def chain_pair(widths: Sequence[int], rank: int) -> Pair:
-    """(λ, m) of ‖V_l ⋯ V_1 − L_0‖² where V_i, of size d_i × d_(i−1), and L_0 all have the same rank r.
-
-    Aoyagi (2024), at this point by docs/theorems/learning.md: with M_i = d_i − r let S be the set of places whose M_i
-    are below Σ_S M / ℓ, ℓ = #S − 1, all others being at least that. With c = ⌈Σ_S M / ℓ⌉ and a = Σ_S M − (c − 1) ℓ
-
-        λ = ½ r (d_0 + d_l − r) + a (ℓ − a) / (4ℓ) − (ℓ − 1) (Σ_S M)² / (4ℓ) + ½ Σ_{i<j in S} M_i M_j,
-        m = a (ℓ − a) + 1.
-
-    >>> str(chain_pair((1, 1, 1, 1), 0)), chain_pair((2, 1, 2), 0) == ProductPoint(2, 1, 2, 0, 0, 0).pair
-    ('(1/2, 3)', True)
-    """
-    rest = sorted(width - rank for width in widths)
-    first = Pair.coordinates(rank * (widths[0] + widths[-1] - rank))
-    if rest[0] == 0:
-        # A width that is full: one factor has no freedom beside what the product shows.
-        return first
-    for number in range(2, len(rest) + 1):
-        ell, total = number - 1, sum(rest[:number])
-        if rest[number - 1] * ell < total and (number == len(rest) or rest[number] * ell >= total):
-            break
-    a = total - (-(-total // ell) - 1) * ell
-    products = total**2 - sum(x * x for x in rest[:number])
-    value = Fraction(a * (ell - a), 4 * ell) - Fraction((ell - 1) * total**2, 4 * ell) + Fraction(products, 4)
-    return first + Pair(value, a * (ell - a) + 1)
 
 
 def least_pair(P: int, H: int, N: int, rank: int) -> Pair:

@@ -152,6 +152,8 @@ MAP_VARIABLES = 64
 """Entries of X of a polynomial map; each monomial stores an exponent for each."""
 
 # learning
+PRODUCT_FACTORS = 10
+"""Matrices of a product whose intervals are put in order: paths of intervals, which a recheck lists, grow like 2^n."""
 VOCABULARY_SEQUENCES = 4096
 """Sequences of tokens of a finite vocabulary, all of which are inputs."""
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from attngeom.exact.domains import QQ, Array
 from attngeom.limits.recheck import HEAD_PAIRS
+from attngeom.limits.sizes import PRODUCT_FACTORS
 from attngeom.network.weights import Weights
 from attngeom.verification.budget import afford, afford_elimination, height
-from attngeom.verification.learning_pairs import HeadMatrices, Twice, chain_pair, plus, product_pair
+from attngeom.verification.learning_pairs import HeadMatrices, Twice, plus, product_of_ranks
 from attngeom.verification.reading import require
 
 
@@ -33,29 +34,44 @@ def _virtual(weights: Weights) -> tuple[list[Array], list[Array]]:
     return M, L
 
 
+def _product_pair(weights: Weights) -> Twice:
+    """Theorem P for the value maps of one token: all factors, those of several heads side by side."""
+    factors: list[Array] = []
+    for layer in weights.layers:
+        factors.append(np.concatenate([head.V for head in layer]))
+        if layer[0].O is not None:
+            factors.append(np.concatenate([head.O for head in layer if head.O is not None], axis=1))
+    last = len(factors)
+    afford(last, PRODUCT_FACTORS, "factors of a product")
+    ranks = {(0, 0): factors[0].shape[1], **{(b, b): factors[b - 1].shape[0] for b in range(1, last + 1)}}
+    for b in range(1, last + 1):
+        product = factors[b - 1]
+        for a in reversed(range(b)):
+            product = product if a == b - 1 else QQ.matmul(product, factors[a])
+            ranks[a, b] = _rank(product)
+    return product_of_ranks(ranks, last)
+
+
 def deficient_softmax(weights: Weights, heads: list[HeadMatrices], is_chain: bool) -> Twice:
-    """Theorem C2, or C3 (a product of value matrices): deep softmax of one head, L of any rank but zero."""
+    """Theorem C2, or C3 (a product of value matrices): deep softmax of one head, L of any rank; or one token."""
     architecture = weights.architecture
-    require(architecture.kind == "softmax" and architecture.num_layers >= 2, "two layers of softmax are required")
-    require(architecture.heads == 1 and not architecture.residual, "one head and no skip connection are required")
-    require(not architecture.mask.hides and architecture.tokens >= 2, "no mask and two tokens are required")
+    require(architecture.kind == "softmax" and not architecture.residual, "softmax without skip connection is required")
+    if is_chain and architecture.tokens == 1:
+        return _product_pair(weights)
+    require(architecture.num_layers >= 2 and architecture.heads == 1, "two layers of one head are required")
     M, L = _virtual(weights)
     rank = _rank(L[-1])
+    if is_chain and rank == 0:
+        return _product_pair(weights)
     require(rank > 0, "L must not be zero")
+    require(not architecture.mask.hides and architecture.tokens >= 2, "no mask and two tokens are required")
     blind = [QQ.is_zero(m + m.T if architecture.tokens == 2 else m) for m in M[:-1]]
     seen = blind.index(True) + 1 if True in blind else len(M)
     attention = [A.pair for A, _ in heads[:seen]]
     widths, values = architecture.widths, [V for _, V in heads]
     if is_chain:
         require(seen == 1, "a blind first layer is required")
-        require(all(V.inner is None for V in values), "one value matrix in each layer is required")
-        if len(values) == 2:
-            first, second = values
-            return plus(
-                attention[0], product_pair(second.rows, first.rows, first.columns, second.rank, first.rank, rank)
-            )
-        require(all(V.rank == rank for V in values), "all V_i must have the rank of their product")
-        return plus(attention[0], chain_pair(widths, rank))
+        return plus(attention[0], _product_pair(weights))
     delta = widths[1]
     require(set(widths[1:-1]) == {delta}, "equal hidden widths are required")
     require(_rank(L[-2]) == delta, f"the values before the last layer must have rank {delta} together")

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import prod
 
 from attngeom.verification.compositions import bounded_rank
+from attngeom.verification.reading import require
 
 Twice = tuple[Fraction, int]
 """(2λ, m)."""
@@ -101,3 +103,52 @@ def chain_pair(widths: tuple[int, ...], rank: int) -> Twice:
             value = Fraction(a * (ell - a), 2 * ell) - Fraction(ell * (ell - 1), 2) * (mean * mean) + pairs
             return first + value, a * (ell - a) + 1
     raise ArithmeticError("no set of places fits; this is a defect")
+
+
+Interval = tuple[int, int]
+Path = tuple[Interval, ...]
+
+
+def product_of_ranks(ranks: dict[Interval, int], last: int) -> Twice:
+    """Theorem P: the pair of a product of ``last`` matrices, from the ranks of all products of consecutive ones.
+
+    Paths of intervals from a source to a sink apart from it are listed; those that share an interval must be all
+    choices of one interval from each of several sets, so that they are one product of matrices.
+
+    >>> product_of_ranks({(0, 0): 2, (1, 1): 1, (2, 2): 2, (0, 1): 0, (1, 2): 0, (0, 2): 0}, 2)
+    (Fraction(2, 1), 2)
+    """
+    counts: dict[Interval, int] = {}
+    for a in range(last + 1):
+        for b in range(a, last + 1):
+            around = [ranks.get(place, 0) for place in ((a, b), (a - 1, b), (a, b + 1), (a - 1, b + 1))]
+            counts[a, b] = around[0] - around[1] - around[2] + around[3]
+    full = counts[0, last]
+    present = [J for J, count in counts.items() if count and J[0] + last - J[1]]
+    first = full * (ranks[0, 0] + ranks[last, last] - full)
+    paths: list[Path] = []
+    for S, T in ((S, T) for S in present for T in present if S[0] == 0 and T[1] == last):
+        if T[0] <= S[1] + 1:
+            first += counts[S] * counts[T]
+        else:
+            paths += _paths((S,), T, [J for J in present if J[0] > 0 and J[1] < last])
+            require(len(paths) <= 10_000, "there are more than 10,000 paths of intervals")
+    groups: list[list[Path]] = []
+    for path in paths:
+        near = [group for group in groups if any(set(path) & set(other) for other in group)]
+        groups = [group for group in groups if group not in near] + [[path, *(x for group in near for x in group)]]
+    parts = []
+    for group in groups:
+        rows = [set(row) for row in zip(*group)]
+        is_product = len({len(path) for path in group}) == 1 and len(group) == prod(map(len, rows))
+        require(is_product, "the intervals between two ends are not in chains")
+        parts.append(chain_pair(tuple(sum(counts[J] for J in row) for row in rows), 0))
+    return plus((Fraction(first), 1), *parts)
+
+
+def _paths(path: Path, T: Interval, inner: list[Interval]) -> list[Path]:
+    """All ways to go on to T: the next interval begins later, at the latest one after the end, and ends later."""
+    a, b = path[-1]
+    ends = [(*path, T)] if a < T[0] <= b + 1 else []
+    steps = [K for K in inner if a < K[0] <= b + 1 <= K[1] < T[1]]
+    return ends + [longer for K in steps for longer in _paths((*path, K), T, inner)]
