@@ -284,57 +284,44 @@ def product_pair(net, pairs):
     for l in range(len(net.layers)):
         own = [V.factors for _, V in pairs[l * net.heads : (l + 1) * net.heads]]
         factors.append([row for f in own for row in f[0]])
-        if len(own[0]) == 2: factors.append([[x for f in own for x in f[1][i]] for i in range(len(own[0][1]))])
+        if len(own[0]) == 2: factors.append([[x for row in rows for x in row] for rows in zip(*(f[1] for f in own))])
     n, r = len(factors), {(k + 1, k + 1): len(F) for k, F in enumerate(factors)} | {(0, 0): len(factors[0][0])}
     if n > 10: raise Unknown(f"a product of {n} matrices is beyond what is put in order here")
-    for a in range(n):
-        P = factors[a]
-        for b in range(a + 1, n + 1):
-            if b > a + 1: P = matmul(factors[b - 1], P)
-            r[a, b] = rank(P)
+    for b in range(1, n + 1):
+        P = factors[b - 1]
+        for a in range(b - 1, -1, -1): r[a, b] = rank(P := P if a == b - 1 else matmul(P, factors[a]))
     for a, b in r: count[a, b] = r[a, b] - r.get((a - 1, b), 0) - r.get((a, b + 1), 0) + r.get((a - 1, b + 1), 0)
-    first, full = 0, count.pop((0, n))
-    nodes = sorted(J for J in count if count[J])
-    def follows(J, K): return J[0] < K[0] <= J[1] + 1 <= K[1]
-    groups = []
+    full = count.pop((0, n))
+    total, nodes, groups = full * (r[0, 0] + r[n, n] - full), [J for J in count if count[J]], []
+    def paths(path, T):
+        """All ways from the end of a path to T, each interval following the one before."""
+        after = [K for K in nodes if path[-1][0] < K[0] <= path[-1][1] + 1 <= K[1]]
+        longer = [way for K in after if K[1] < n for way in paths([*path, K], T)]
+        return [[*path, T], *longer] if T in after else longer
     for S, T in product([J for J in nodes if J[0] == 0], [J for J in nodes if J[1] == n]):
-        if T[0] <= S[1] + 1:
-            first += count[S] * count[T]
-            continue
-        inside, before = [S, *(J for J in nodes if J[0] and J[1] < n), T], {T}
-        for J in reversed(inside): before |= {J} if any(follows(J, K) for K in before) else set()
-        after = {S}
-        for J in inside: after |= {J} if J in before and any(follows(K, J) for K in after) else set()
-        if T in after: groups.append(({(S, T)}, {(J, K) for J in after for K in after if follows(J, K)}))
-    value = [(Fraction(full * (r[0, 0] + r[n, n] - full) + first), 1)]
-    while groups:
-        ends, steps = groups.pop()
-        touching = [g for g in groups if {J for step in g[1] for J in step} & {J for step in steps for J in step}]
-        if touching:
-            groups = [g for g in groups if g not in touching]
-            groups.append((ends.union(*(g[0] for g in touching)), steps.union(*(g[1] for g in touching))))
-            continue
-        rows = [{S for S, _ in ends}]
-        while rows[-1]: rows.append({K for J, K in steps if J in rows[-1]})
-        rows.pop()
-        every, once = {step for J, K in zip(rows, rows[1:]) for step in product(J, K)}, len(set().union(*rows))
-        is_chain = sum(map(len, rows)) == once and every == steps and set(product(rows[0], rows[-1])) == ends
+        if T[0] <= S[1] + 1: total += count[S] * count[T]
+        for path in paths([S], T) if T[0] > S[1] + 1 else ():
+            near = [group for group in groups if any(set(path) & set(other) for other in group)]
+            groups = [group for group in groups if group not in near] + [[path, *(x for group in near for x in group)]]
+    value = [(Fraction(total), 1)]
+    for group in groups:
+        rows = [set(row) for row in zip(*group)]
+        is_chain = len(set(map(len, group))) == 1 and len(group) == math.prod(map(len, rows))
         require(is_chain, "the intervals between two ends are not in chains")
         value.append(chain([sum(count[J] for J in row) for row in rows]))
     return plus(*value)
 
 def chain(widths):
     """The pair of Aoyagi (2024) for a product of matrices at the origin."""
-    first, rest = ZERO, sorted(widths)
-    for n in range(2, len(rest) + 1) if rest[0] else ():
+    rest = sorted(widths)
+    for n in range(2, len(rest) + 1):
         own, total, l = rest[:n], sum(rest[:n]), n - 1
         # The set of the least sizes with every size below the mean of the sum over l, and every other one not below.
         if own[-1] * l < total and all(x * l >= total for x in rest[n:]):
             a = total - (-(-total // l) - 1) * l
             value = Fraction(a * (l - a), 2 * l) - Fraction((l - 1) * total * total, 2 * l)
-            return first + value + sum(x * y for x, y in combinations(own, 2)), a * (l - a) + 1
-    require(not rest[0], "no set of sizes fits")
-    return first, 1
+            return value + sum(x * y for x, y in combinations(own, 2)), a * (l - a) + 1
+    raise Invalid("no set of sizes fits")
 
 def lightning_heads(net, pairs):
     """Theorem H3: outputs and queries of the heads are independent, and no pair of heads mixes to first order."""
