@@ -56,7 +56,7 @@ def devinterp(module, given, args):
     network, X, Y, beta, step = start(module, given, args)
     def loss(model, numbers):
         return 0.5 * ((model(X) - Y) ** 2).sum(dim=(1, 2)).mean() * torch.ones(len(numbers), 1, dtype=X.dtype)
-    class Sample(torch.utils.data.Dataset):
+    class OneRow(torch.utils.data.Dataset):
         def __len__(self): return 1
         def __getitem__(self, number): return {"input_ids": torch.tensor([number, 0])}
     # Losses are written in pieces of 50 steps if there are as many draws; the draws themselves observe nothing.
@@ -66,7 +66,7 @@ def devinterp(module, given, args):
         raise SystemExit(f"--steps {args.steps} given; devinterp needs 100 or more here")
     with tempfile.TemporaryDirectory() as folder:
         answer = llc(
-            network, Sample(), {}, lr=step, n_beta=beta, loss_fn=loss, localization=given["localization"],
+            network, OneRow(), {}, lr=step, n_beta=beta, loss_fn=loss, localization=given["localization"],
             num_chains=args.chains, num_draws=50, num_steps_bw_draws=between, num_burnin_steps=burn_in, batch_size=1,
             num_init_loss_batches=1, init_seed=args.seed, device="cpu", output_path=pathlib.Path(folder) / "samples",
         )
