@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attngeom.models import compare, open_model
+from attngeom.models import compare, comparison, open_model
 from attngeom.models.samples import LLAMA, random_model
 from tests.models.cases import changed, in_type, reference, state_of
 
@@ -71,6 +71,40 @@ def test_units_of_zeros_and_dead_units(family: str) -> None:
     dead = open_model(state, model.config)
     assert compare(dead, fewer).same_function is True
     assert compare(fewer, dead).same_function is True
+
+
+def silenced(state: State, part: str) -> State:
+    """A Llama of which a part of layer 0 writes nothing."""
+    state, prefix = dict(state), "model.layers.0."
+    writers = {"unit": "mlp.down_proj", "head": "self_attn.o_proj", "layer": "o_proj"}[part]
+    for name in (f"{prefix}self_attn.o_proj.weight", f"{prefix}mlp.down_proj.weight"):
+        if part == "layer":
+            state[name] = np.zeros_like(state[name])
+        elif writers in name:
+            state[name] = state[name].copy()
+            state[name][:, : 1 if part == "unit" else 8] = 0.0
+    return state
+
+
+@pytest.mark.parametrize("part", ["none", "unit", "head", "layer"])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_models_that_are_whole_are_not_surveyed_again(part: str, noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is silent differs in what it reads: answers are those of a survey of both models, which whole ones spare."""
+    state = state_of(random_model(LLAMA, 3))
+    state = state if part == "none" else silenced(state, part)
+    rng = np.random.default_rng(5)
+    other = {name: w * (1 + noise * rng.normal(size=w.shape)) for name, w in state.items()}
+    for name, rows in (("mlp.gate_proj", 1), ("self_attn.q_proj", 8)):
+        if part != "none":
+            other[f"model.layers.0.{name}.weight"][:rows] += 1.0
+    one, two = open_model(state, LLAMA), open_model(other, LLAMA)
+    surveyed: list[bool] = []
+    told = comparison.match_sizes
+    monkeypatch.setattr(comparison, "match_sizes", lambda *models: surveyed.append(True) or told(*models))
+    quick = compare(one, two, level="rounding").to_json()
+    assert not (surveyed and part == "none")
+    monkeypatch.setattr(comparison.ModelComparison, "is_whole", False)
+    assert compare(one, two, level="rounding").to_json() == quick
 
 
 @pytest.mark.parametrize(

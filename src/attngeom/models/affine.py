@@ -183,6 +183,13 @@ class FoldedReader(Affine):
             rows -= means[:, None] if columns else means[part, None]
         return rows
 
+    def __call__(self, x: Array) -> Array:
+        if self.reader is None:
+            return super().__call__(x)
+        values = multiply(self.reader.weight, self.gain[:, None] * x)
+        shifts = self.bias[..., None] - (self.means[..., None] * x.sum(axis=0) if self.means.size else 0.0)
+        return np.asarray(values + shifts)
+
     def project(self, directions: Array) -> Array:
         if self.reader is None:
             return super().project(directions)

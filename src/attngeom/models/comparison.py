@@ -14,7 +14,7 @@ from attngeom.files import to_json
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_unnormed_tables
 from attngeom.models.crews import Crew, each_layer, hired
-from attngeom.models.fingerprints import LayerPrint, gather, layer_fingerprint
+from attngeom.models.fingerprints import LayerPrint, OutsidePrint, gather, part_fingerprint, parts
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import (
     LayerComparison,
@@ -63,6 +63,12 @@ class ModelComparison(Result):
     @property
     def is_positive(self) -> bool | None:
         return self.same_function
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known that no layer of either model has parts that contribute nothing."""
+        layers = [layer for layer in self.layers if layer.layer != "outside"]
+        return bool(layers) and all(layer.is_whole for layer in layers)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -125,7 +131,7 @@ def compare(
 
     with hired(crew) as crew:
         comparison = None if differences else weigh(one, other)
-        if comparison is None or not comparison.same_function:
+        if comparison is None or not (comparison.same_function or comparison.is_whole):
             matched = match_sizes(one, other, crew)
             if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
                 again = weigh(*matched)
@@ -187,15 +193,14 @@ def _compare_exactly(
 ) -> ModelComparison | None:
     """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
     entropy = draw_entropy()
-    items = [(one, other, layer, entropy) for layer in range(one.layers)]
+    items = [(one, other, part, entropy) for part in parts(one)]
     prints = each_layer(_print_both, items, crew, stop=_prints_differ if stop_early else None)
     if stop_early and any(map(_prints_differ, prints)):
         return None
     left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
-    if stop_early and left.outside != right.outside:
-        return None
     layers = tuple(
-        LayerComparison(layer=i, same=_same_prints(a, b), worst=None, tensor=None) for i, (a, b) in enumerate(prints)
+        LayerComparison(layer=i, same=_same_prints(*pair), worst=None, tensor=None)
+        for i, pair in enumerate(zip(left.layers, right.layers))
     )
     probability = max(left.error_probability, right.error_probability)
     outside = left.outside == right.outside
@@ -222,12 +227,14 @@ def _compare_exactly(
     )  # fmt: skip
 
 
-def _prints_differ(prints: tuple[LayerPrint, LayerPrint]) -> bool:
+def _prints_differ(prints: tuple[LayerPrint | OutsidePrint, LayerPrint | OutsidePrint]) -> bool:
     return prints[0].digest != prints[1].digest
 
 
-def _print_both(one: Model, other: Model, layer: int, entropy: int) -> tuple[LayerPrint, LayerPrint]:
-    return layer_fingerprint(one, layer, entropy), layer_fingerprint(other, layer, entropy)
+def _print_both(
+    one: Model, other: Model, part: int | None, entropy: int
+) -> tuple[LayerPrint | OutsidePrint, LayerPrint | OutsidePrint]:
+    return part_fingerprint(one, part, entropy), part_fingerprint(other, part, entropy)
 
 
 def _standing(same: bool | None, decided: Standing) -> Standing:

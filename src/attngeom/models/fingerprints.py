@@ -40,6 +40,15 @@ class LayerPrint:
     count: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class OutsidePrint:
+    """SHA-256 of what lies outside the layers, and of the token table alone."""
+
+    digest: str
+    tokens: str
+    count: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fingerprint(Result):
     """Digests of all layers, of what lies outside them, and of the whole model."""
@@ -91,13 +100,30 @@ def digest_of(values: Any) -> str:
 def fingerprint(model: Model, seed: int = 0, *, crew: Crew = 1, progress: Progress | None = None) -> Fingerprint:
     """The fingerprint of a whole model, layer by layer, in several processes if a ``crew`` is given."""
     model = model.headed
-    items = [(model, layer, seed) for layer in range(model.layers)]
-    return gather(model, each_layer(layer_fingerprint, items, crew, progress), seed)
+    items = [(model, part, seed) for part in parts(model)]
+
+    def step(done: int, _: int) -> None:
+        if progress is not None and done <= model.layers:
+            progress(done, model.layers)
+
+    return gather(model, each_layer(part_fingerprint, items, crew, step), seed)
 
 
-def gather(model: Model, layers: Sequence[LayerPrint], seed: int) -> Fingerprint:
-    """The fingerprint of a model whose layers are done."""
-    outside, tokens, count = _outside(model, seed)
+def parts(model: Model) -> list[int | None]:
+    """The layers, and None for what lies outside them: that is much, and comes early where several are at work."""
+    return [0, None, *range(1, model.layers)]
+
+
+def part_fingerprint(model: Model, layer: int | None, seed: int = 0) -> LayerPrint | OutsidePrint:
+    """The fingerprint of one layer, or of what lies outside the layers."""
+    return _outside(model, seed) if layer is None else layer_fingerprint(model, layer, seed)
+
+
+def gather(model: Model, prints: Sequence[LayerPrint | OutsidePrint], seed: int) -> Fingerprint:
+    """The fingerprint of a model whose `parts` are done."""
+    layers = [part for part in prints if isinstance(part, LayerPrint)]
+    (rest,) = (part for part in prints if isinstance(part, OutsidePrint))
+    outside, tokens, count = rest.digest, rest.tokens, rest.count
     total = digest_of([[layer.digest for layer in layers], outside])
     number = count + sum(layer.count for layer in layers)
     probability = min(1.0, INVARIANT_DEGREE * number / P)
@@ -155,7 +181,7 @@ def _embedded(model: Model, vector: Array) -> list[int]:
     return _rows(model.embedding(), vector)
 
 
-def _outside(model: Model, seed: int) -> tuple[str, str, int]:
+def _outside(model: Model, seed: int) -> OutsidePrint:
     """Invariants of embeddings, final norms, head and everything that no symmetry of a layer moves."""
     spec, width = model.spec, model.spec.width
     values: list[Any] = []
@@ -185,7 +211,7 @@ def _outside(model: Model, seed: int) -> tuple[str, str, int]:
             )
     constants = flatten({"head": None if spec.head is None else dict(zip(("scale", "cap"), spec.head.constants))})
     values.append([constants, [stack.name for stack in spec.stacks]])
-    return digest_of(values), digest_of(tables.get("tokens")), _size(values)
+    return OutsidePrint(digest=digest_of(values), tokens=digest_of(tables.get("tokens")), count=_size(values))
 
 
 def _probe(width: int, seed: int, flat: bool) -> Array:

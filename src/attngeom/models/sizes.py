@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.limits.work import BEGINNING
 from attngeom.models.affine import Affine
 from attngeom.models.crews import Crew, each_layer
 from attngeom.models.layer import (
@@ -106,6 +107,14 @@ def _survey(model: Model, layer: int) -> LiveParts | None:
     """What of a layer contributes; None if it writes nothing into the stream."""
     block, weights = model.block(layer), model.layer(layer)
     return None if _is_identity(block, weights) else _live_parts(block, weights)
+
+
+def is_whole(block: TransformerBlock, weights: LayerWeights) -> bool:
+    """Whether nothing of a layer can be left out, as `match_sizes` would: all parts contribute, experts differ."""
+    if _is_identity(block, weights):
+        return False
+    live, own = _live_parts(block, weights), weights.attention.heads
+    return (live.units, live.heads) == (_units(block.mlp), own) and (live.dense is None or isinstance(block.mlp, MLP))
 
 
 def _is_identity(block: TransformerBlock, weights: LayerWeights) -> bool:
@@ -205,13 +214,19 @@ def _live_units(spec: Units, layer: LayerWeights) -> int:
     return int(is_live(spec, _one_of(mlp, 1.0)).sum())
 
 
+def _any_of_rows(matrix: Array) -> Array:
+    """Per row, whether an entry is not zero; the first columns tell of most matrices."""
+    beginning = np.any(matrix[:, :BEGINNING], axis=1)
+    return np.asarray(beginning if beginning.all() else np.any(matrix, axis=1))
+
+
 def is_live(spec: MLP, mlp: MLPWeights) -> Array:
     """Per unit, whether it can add something: it writes, and what it multiplies or activates is not always zero."""
 
     def reads(reader: Affine) -> Array:
-        return np.asarray(np.any(reader.weight, axis=1) | (reader.bias != 0))
+        return np.asarray(_any_of_rows(reader.weight) | (reader.bias != 0))
 
-    live = np.any(mlp.down, axis=0)
+    live = _any_of_rows(mlp.down.T)
     if spec.activation != "sigmoid":  # φ(0) = 0
         live = live & reads(mlp.up if mlp.gate is None else mlp.gate)
     if mlp.gate is not None and spec.activation != "swiglu_oai":
