@@ -7,7 +7,9 @@ prints them, with how many functions of each were called.
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -36,20 +38,21 @@ class Walk:
             self.functions[code.co_filename.removeprefix(self.prefix)].add(code.co_qualname)
 
 
-def walk(*arguments: str) -> dict[str, int]:
-    """The files that a command enters, with how many of their functions, in a process of its own."""
-    run = [sys.executable, "-m", "tests.walk", "--json", *arguments]
-    answer = subprocess.run(run, capture_output=True, text=True, cwd=SOURCE.parents[1], check=False)
-    assert answer.stderr.startswith("{"), answer.stderr
-    record: dict[str, int] = json.loads(answer.stderr)
+def walk_all(requests: list[list[str]]) -> list[dict[str, int]]:
+    """The files that each command enters, with how many of their functions, in processes of their own."""
+    run = [sys.executable, "-m", "tests.walk", "--all"]
+    given = json.dumps(requests)
+    answer = subprocess.run(run, input=given, capture_output=True, text=True, cwd=SOURCE.parents[1], check=False)
+    assert answer.returncode == 0, answer.stderr
+    record: list[dict[str, int]] = json.loads(answer.stdout.splitlines()[-1])
     return record
 
 
-def main(arguments: list[str]) -> None:
-    as_json = arguments[0] == "--json"
+def watch_request(arguments: list[str]) -> dict[str, int]:
+    """What a command enters that runs here."""
     from attngeom.cli import main as run
 
-    walk, sys.argv = Walk(), ["attngeom", *arguments[as_json:]]
+    walk, sys.argv = Walk(), ["attngeom", *arguments]
     sys.setprofile(walk.watch)
     try:
         run()
@@ -57,10 +60,32 @@ def main(arguments: list[str]) -> None:
         pass
     finally:
         sys.setprofile(None)
-    counts = {name: len(functions) for name, functions in sorted(walk.functions.items())}
-    if as_json:
-        print(json.dumps(counts), file=sys.stderr)
+    return {name: len(functions) for name, functions in sorted(walk.functions.items())}
+
+
+def watch_apart(arguments: list[str]) -> dict[str, int]:
+    """The same in a copy of this process, which has loaded nothing of the package: its caches are empty."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.write(write, json.dumps(watch_request(arguments)).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        record: dict[str, int] = json.load(stream)
+    os.waitpid(child, 0)
+    return record
+
+
+def main(arguments: list[str]) -> None:
+    if arguments == ["--all"]:
+        # What every request loads is loaded once.
+        for name in ("flint", "numpy", "rich.progress", "scipy.linalg", "typer.main"):
+            importlib.import_module(name)
+        print(json.dumps([watch_apart(request) for request in json.load(sys.stdin)]))
         return
+    counts = watch_request(arguments)
     for name, count in counts.items():
         print(f"{count:4} {name}")
     print(f"{len(counts)} files, {sum(counts.values())} functions")

@@ -186,7 +186,7 @@ def identity_layers(rng: np.random.Generator, kind: str) -> Pair:
 
 def residues_agree(rng: np.random.Generator, kind: str) -> Pair:
     """V = 1 and V = 1 + a product of primes that everybody knows."""
-    from attngeom.comparison.evaluation import random_prime
+    from attngeom.comparison.separation import random_prime
     from attngeom.exact.numbers import BIG_PRIME, WORD_PRIME
 
     architecture = random_architecture(rng, kind, widths=[1, 1], layers=1, attention=1, heads=1, residual=False)

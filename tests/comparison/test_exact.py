@@ -5,9 +5,9 @@ import pytest
 from flint import fmpq
 
 from attngeom.comparison import compare
-from attngeom.comparison.evaluation import Agreement, function_over, separate_exact
 from attngeom.comparison.layerwise import drop_unread, layerwise_equality, live_heads
 from attngeom.comparison.matching import clear
+from attngeom.comparison.separation import Agreement, function_over, separate_exact
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.domains import Balls

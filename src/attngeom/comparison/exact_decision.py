@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.comparison.evaluation import function_over, present_separation, separate_exact
 from attngeom.comparison.layerwise import fits_table, layerwise_equality
 from attngeom.comparison.lightning_fibers import virtual_scales
 from attngeom.comparison.matching import ClearedNetwork, clear, match_rational
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, Separation, ignore
-from attngeom.comparison.separation import separate_balls, separate_consensus
+from attngeom.comparison.separation import (
+    function_over,
+    present_separation,
+    separate_balls,
+    separate_consensus,
+    separate_exact,
+)
 from attngeom.comparison.virtual import compare_virtual
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ
