@@ -1,4 +1,4 @@
-"""Networks whose symmetries are no linear maps on axes: all linear fields on the weights are looked for and proven."""
+"""Networks whose symmetries are no linear maps on axes of tensors as they are given: they are found and proven."""
 
 import json
 import subprocess
@@ -116,3 +116,35 @@ def test_densities_change_too():
     answer = analyze(network, (1, 2), weights={"a": 1, "W": (1, 2), "A": (1, 1), "B": (3, 1)})
     assert (answer.dimension, answer.upper_bound, answer.standing) == (5, 5, "proven")
     assert verify(certify_network(answer), 100).valid
+
+
+def test_parts_of_fused_tensors_are_tensors_of_their_own():
+    """Queries read a norm with gain, keys and values another input: the gain is a gauge of the queries alone."""
+
+    def network(w, x, memory):
+        query, rest = w["all"][:2], w["all"][2:]
+        key, value = rest[:2], rest[2:]
+        centred = x - x.mean(axis=-1, keepdims=True)
+        normed = centred / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + 1) * w["gain"]
+        scores = np.exp((normed @ query.T) @ (memory @ key.T).T)
+        return x + scores @ (memory @ value.T)
+
+    weights = {"all": (7, 3), "gain": 3}
+    answer = analyze(network, (1, 3), (2, 3), weights=weights)
+    assert list(answer.program.parameters) == ["all[0:2]", "all[2:4]", "all[4:7]", "gain"]
+    assert answer.parameters == 24
+    # gl(2) of queries and keys, the gain, and what the centred norm does not see of the queries.
+    assert (answer.dimension, answer.upper_bound, answer.standing) == (24 - 4 - 3 - 2, 15, "proven")
+    assert verify(certify_network(answer), 100).valid
+
+
+def test_parts_stay_together_where_they_are_read_together():
+    cases = {
+        "one row": lambda w, x: np.exp(w["W"][0] @ x) + w["W"][1:] @ x,
+        "overlap": lambda w, x: np.exp(w["W"][:3] @ x) + w["W"][1:] @ x,
+        "whole": lambda w, x: np.exp(w["W"] @ x).sum() + w["W"][2:] @ x,
+        "unread rows": lambda w, x: w["W"][:2] @ x,
+        "every second": lambda w, x: (w["W"][::2] @ x) * np.exp(w["W"][1::2] @ x),
+    }
+    for name, network in cases.items():
+        assert trace(network, 2, weights={"W": (4, 2)}).parameters == {"W": (4, 2)}, name

@@ -8,6 +8,7 @@ weights and inputs, or nothing that the output rests on takes it; inside, it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,6 +36,56 @@ def trim(program: Program) -> Program:
     if all(box is not None and tuple(map(len, box)) == node.shape for node, box in inner):
         return program
     return _restrict(program, boxes)
+
+
+def split_fused(program: Program) -> Program:
+    """The same program with a tensor of its own for every part of a tensor that is read by itself.
+
+    Parts are two or more rows start:stop of the first axis that no index work reads together with others: the queries
+    in a fused projection whose keys and values read another input. Weights keep their order.
+
+    >>> b = Builder()
+    >>> w, x = b.parameter("w", (4,)), b.input("x", (2,))
+    >>> program = b.build(b.contract("i,i->", b.gather([w], [0, 1]), b.multiply(b.exp(b.gather([w], [2, 3])), x)))
+    >>> split_fused(program).parameters
+    {'w[0:2]': (2,), 'w[2:4]': (2,)}
+    """
+    cuts = {place: cut for place in program.places("parameter") if len(cut := _find_cuts(program, place)) > 2}
+    if not cuts:
+        return program
+    builder, numbers = Builder(), dict[int, list[int]]()
+    for place, node in enumerate(program.nodes):
+        if place in cuts:
+            name, rest = node.data["name"], node.shape[1:]
+            pairs = list(pairwise(cuts[place]))
+            numbers[place] = [builder.parameter(f"{name}[{a}:{b}]", (b - a, *rest)) for a, b in pairs]
+        elif set(node.inputs) & set(cuts):
+            numbers[place] = [
+                builder.gather([k for source in node.inputs for k in numbers[source]], node.data["index"])
+            ]
+        else:
+            inputs = [numbers[source][0] for source in node.inputs]
+            numbers[place] = [builder.append(node.operation, inputs, node.shape, **node.data)]
+    return builder.build(numbers[program.output][0])
+
+
+def _find_cuts(program: Program, place: int) -> list[int]:
+    """Where the first axis of a tensor may be cut: no index work reads on both sides, and each row is read."""
+    shape = program.nodes[place].shape
+    users = [node for node in program.nodes if place in node.inputs]
+    if not shape or any(node.operation != "gather" for node in users):
+        return []
+    width, inside = program.nodes[place].size // shape[0], np.zeros(shape[0] + 1, dtype=bool)
+    is_read = np.zeros(shape[0], dtype=bool)
+    for node in users:
+        start = sum(program.nodes[source].size for source in node.inputs[: node.inputs.index(place)])
+        index = node.data["index"].ravel() - start
+        rows = np.unique(index[(index >= 0) & (index < width * shape[0])] // width)
+        is_read[rows] = True
+        if len(rows):
+            inside[rows[0] + 1 : rows[-1] + 1] = True
+    cuts = np.flatnonzero(~inside)
+    return cuts.tolist() if is_read.all() and (np.diff(cuts) > 1).all() else []
 
 
 def zero_entries(program: Program) -> list[Array]:

@@ -22,7 +22,7 @@ from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
 from attngeom.programs.program import Program
-from attngeom.programs.trimming import trim
+from attngeom.programs.trimming import split_fused, trim
 
 FRONTENDS = ("torch_module", "jax_function", "numpy_function")
 """Modules of this folder, asked in this order."""
@@ -54,7 +54,7 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
             # What is zero everywhere is left as it was written: a network of dimension 0 has weights too.
             program = smaller if smaller.depends_on_weights[smaller.output] else program
             compare(program, reference, seed)
-            return program
+            return split_fused(program)
     raise InputError(f"a {type(network).__name__} given; a function f(weights, x) or a module is required")
 
 
