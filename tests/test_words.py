@@ -8,7 +8,7 @@ import pytest
 from tests.sources import SOURCE
 
 PRIVATE = {"bend", "bends", "cool", "lively", "misfit", "misfits", "quiet", "settle", "settled", "turned"}
-NOT_YET = ("comparison", "programs", "proofs", "rank", "recovery", "verification/programs")
+NOT_YET = ("proofs", "verification/programs")
 OPTIONS = {"quiet"}
 """An option of another library, which is given by its name."""
 

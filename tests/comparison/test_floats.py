@@ -44,7 +44,7 @@ def equal_pair(architecture, noise, seed):
 def test_misfit_of_equal_pairs_stays_at_the_noise_whatever_the_depth(layers):
     found = match_floats(*equal_pair(Architecture((4,) * (layers + 1), 3), 1e-9, 0))
     assert isinstance(found, FloatMatch)
-    assert found.misfit < 1e-8
+    assert found.residual < 1e-8
 
 
 @pytest.mark.parametrize("attention", [3, *thorough(6)])
@@ -145,7 +145,7 @@ def test_weights_without_a_gauge_of_least_norm_are_still_matched():
     first = Weights.from_tensors(architecture, tensors, RR)
     second = random_symmetry(architecture, RR, 1).apply(first)
     assert least_norm(first).symmetry is None and rough_gauge(first) is None
-    assert match_floats(first, second).misfit < 1e-10
+    assert match_floats(first, second).residual < 1e-10
     assert compare(first, second).same_function is True
 
 
@@ -173,5 +173,5 @@ def test_heads_are_matched_where_their_attention_matrices_leave_the_range_of_flo
     first = Weights.from_vector(architecture, vector * size, RR)
     g = random_symmetry(architecture, RR, seed=1)
     found = match_floats(first, g.apply(first))
-    assert isinstance(found, FloatMatch) and found.misfit < 1e-10
+    assert isinstance(found, FloatMatch) and found.residual < 1e-10
     assert found.symmetry.orders == g.orders

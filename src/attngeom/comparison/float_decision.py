@@ -75,16 +75,16 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
     with np.errstate(all="ignore"):
         pair = rescale_pair(given[places[0]], given[places[1]])
         judgement = _Trial(pair, (given[places[0]], given[places[1]]), tolerance, draws, report).judge()
-        symmetry, misfit = None, None
+        symmetry, residual = None, None
         if isinstance(judgement.aligned, FloatAlignment):
             try:
                 symmetry = judgement.aligned.carrying(pair, places)
-                misfit = relative_distance(symmetry.apply(first), second)
+                residual = relative_distance(symmetry.apply(first), second)
             except (SingularError, RangeError):
                 # In the coordinates of the given weights the group element leaves the range of floats.
                 symmetry = None
         same, outputs = judgement.verdict.same, judgement.outputs
-        is_kept = same is not False and misfit is not None and misfit <= WORST_AMPLIFIED * tolerance
+        is_kept = same is not False and residual is not None and residual <= WORST_AMPLIFIED * tolerance
         hypotheses: tuple[str, ...] = ()
         if isinstance(judgement.aligned, Failure):
             hypotheses = failed(check_hypotheses(pair.weights[places[1]], tolerance))
@@ -97,7 +97,7 @@ def compare_floats(first: Weights, second: Weights, tolerance: float, seed: int,
         carrier=symmetry if is_kept else None,
         separation=separation,
         failed_hypotheses=hypotheses,
-        misfit=misfit,
+        residual=residual,
         difference=outputs.difference,
         noise=outputs.noise,
         tolerance=tolerance,
@@ -328,14 +328,14 @@ def _by_alignment(aligned: FloatAlignment | Failure, tolerance: float, seed: int
     one, two = _draw_both((points[0].weights, points[1].weights), tolerance, seed)
     is_swamped = _allowed(match.symmetry.architecture, tolerance) == np.inf
     if agree_after(match.symmetry, aligned.target.balanced, one, two, tolerance) or (
-        is_swamped and match.misfit <= NOISE_EXCLUDED * tolerance
+        is_swamped and match.residual <= NOISE_EXCLUDED * tolerance
     ):
         return _carried(aligned)
-    return Ruling(None, f"aligned weights differ by {error(match.misfit)}: too close to tell")
+    return Ruling(None, f"aligned weights differ by {error(match.residual)}: too close to tell")
 
 
 def _carried(aligned: FloatAlignment) -> Ruling:
-    return Ruling(True, f"a symmetry carries the first weights to the second up to {error(aligned.match.misfit)}")
+    return Ruling(True, f"a symmetry carries the first weights to the second up to {error(aligned.match.residual)}")
 
 
 def _by_forms(given: tuple[Weights, Weights], tolerance: float, seed: int) -> Ruling | None:

@@ -39,7 +39,7 @@ class FloatMatch:
     """
 
     symmetry: Symmetry
-    misfit: float
+    residual: float
     is_explained: bool
     is_met: bool
 
@@ -107,7 +107,7 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 2), 2), RR, seed=0)
     >>> moved = random_symmetry(w.architecture, RR, seed=1).apply(w)
-    >>> match_points(GaugedWeights(w), GaugedWeights(moved), MATCH_EXACT).misfit < 1e-12
+    >>> match_points(GaugedWeights(w), GaugedWeights(moved), MATCH_EXACT).residual < 1e-12
     True
     """
     first, second = source.weights, target.weights
@@ -123,9 +123,9 @@ def match_points(source: GaugedWeights, target: GaugedWeights, tolerance: float)
             if isinstance(start, Failure):
                 return start
             refined = refine(start, *moved)
-            misfit = relative_distance(refined.apply(moved[0]), moved[1], None)
+            residual = relative_distance(refined.apply(moved[0]), moved[1], None)
             symmetry = two.inverse().compose(refined).compose(one)
-            if misfit < MATCH_AGAIN:
+            if residual < MATCH_AGAIN:
                 # Errors of the weights are of equal size in the gauge in which they were given.
                 symmetry = refine(symmetry, first, second, errors)
             return FloatMatch.of(symmetry, first, second, errors)
@@ -173,8 +173,8 @@ def align(given: tuple[Weights, Weights], tolerance: float, both: bool) -> Float
         return match
     pairs = ((match, (one, two)), (back, (two, one)))
     sides_aligned = [FloatAlignment(side, *points) for side, points in pairs if isinstance(side, FloatMatch)]
-    best = min(sides_aligned, key=lambda aligned: aligned.match.misfit)
-    return min(best, best.inverted(tolerance), key=lambda aligned: aligned.match.misfit)
+    best = min(sides_aligned, key=lambda aligned: aligned.match.residual)
+    return min(best, best.inverted(tolerance), key=lambda aligned: aligned.match.residual)
 
 
 def errors_of(weights: Weights, tolerance: float) -> Tensors:

@@ -27,7 +27,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors 
     """A group element near the given one at which g · first misses second least, tensors relative to their size.
 
     If the errors of the entries of second are given and nearly explain what is missed, the search is patient until they
-    do, for the misfit may rest for long before it falls.
+    do, for the residual may rest for long before it falls.
 
     >>> from attngeom.network import random_symmetry, random_weights
     >>> w = random_weights(Architecture((2, 2, 2), 2), RR, seed=0)
@@ -44,7 +44,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors 
     target = _scaled(second, scales)
     goal = {} if errors is None else {place: np.where(a > 0, scales[place] * a, np.inf) for place, a in errors.items()}
     entries = np.sqrt(sum(array.size for array in target.values()))
-    moved, error = _misfit(symmetry, first, target, scales)
+    moved, error = _residual(symmetry, first, target, scales)
     for _ in range(REFINEMENT_STEPS):
         if moved is None:
             break
@@ -56,7 +56,7 @@ def refine(symmetry: Symmetry, first: Weights, second: Weights, errors: Tensors 
         rate = 1.0
         while rate > 0.05:
             trial = retraction(direction, rate, architecture).compose(symmetry)
-            trial_moved, trial_error = _misfit(trial, first, target, scales)
+            trial_moved, trial_error = _residual(trial, first, target, scales)
             if trial_moved is not None and _norm(trial_error) < size:
                 break
             rate /= 2
@@ -72,7 +72,7 @@ def _scaled(weights: Weights, scales: Scales) -> Tensors:
     return {place: array * scales[place] for place, array in tensors_of(weights).items()}
 
 
-def _misfit(g: Symmetry, first: Weights, target: Tensors, scales: Scales) -> tuple[Weights | None, Tensors]:
+def _residual(g: Symmetry, first: Weights, target: Tensors, scales: Scales) -> tuple[Weights | None, Tensors]:
     """g · first, or None if it is not finite, and what it lacks to the target."""
     try:
         moved = g.apply(first)
@@ -137,7 +137,7 @@ class Equations:
             for slots, basis in ((factor.carried(tensors), W), (factor.dual(tensors), U)):
                 for slot in slots:
                     self.turns[slot.place].append((slot, basis))
-        self.error, self.lacking = _joined(self._turned(error))
+        self.error, self.lacking = _joined(self._in_eigenbases(error))
         self.image, changes = _joined({place: np.zeros_like(array) for place, array in tensors.items()})
         self.parts: list[tuple[slice, int, _Side, _Side]] = []
         place = 0
@@ -150,7 +150,7 @@ class Equations:
             self.parts.append((slice(place, place + factor.size**2), factor.size, sides[0], sides[1]))
             place += factor.size**2
 
-    def _turned(self, tensors: Tensors, back: bool = False) -> Tensors:
+    def _in_eigenbases(self, tensors: Tensors, back: bool = False) -> Tensors:
         """Tensors in the bases of the eigenvectors, or back from these."""
         moved = dict(tensors)
         for place, turns in self.turns.items():
@@ -185,7 +185,7 @@ class Equations:
 
     def missed(self) -> Tensors:
         """The error in the given bases."""
-        return self._turned(self.lacking, back=True)
+        return self._in_eigenbases(self.lacking, back=True)
 
     def direction(self, x: Array) -> Direction:
         """E = W X Uᵀ for each factor."""

@@ -80,7 +80,7 @@ class Comparison(Result):
     primes on which a True rests alone are drawn from ``entropy`` of the run, not from a seed that a file could know.
     ``failed_hypotheses`` says which hypotheses of the theorems on fibers do not hold, when no symmetry was found.
     ``mixings`` holds, for each layer, the matrix that mixes heads. ``fiber`` is the fiber in (M, L) of the weights
-    ``virtual``, the first ones, where theorems on these were asked; it is found when it is asked for. ``misfit`` is
+    ``virtual``, the first ones, where theorems on these were asked; it is found when it is asked for. ``residual`` is
     what floats miss after alignment, ``difference`` what the outputs differ by, and ``noise`` what weights known to
     ``tolerance`` would explain of it.
     """
@@ -94,7 +94,7 @@ class Comparison(Result):
     failed_hypotheses: tuple[str, ...] = ()
     mixings: tuple[Array | None, ...] = ()
     virtual: Weights | None = None
-    misfit: float | None = None
+    residual: float | None = None
     difference: float | None = None
     noise: float | None = None
     tolerance: float | None = None
@@ -142,7 +142,7 @@ class Comparison(Result):
         if self.mixings:
             record["head_mixings"] = [None if G is None else matrix_to_json(G, QQ) for G in self.mixings]
         measured = {
-            "residual": self.misfit,
+            "residual": self.residual,
             "difference": self.difference,
             "noise": self.noise,
             "tolerance": self.tolerance,
@@ -164,8 +164,8 @@ class Comparison(Result):
             lines["hypotheses that fail"] = "; ".join(self.failed_hypotheses)
         if self.fiber is not None:
             lines["fiber in (M, L)"] = self.fiber.words
-        if self.misfit is not None:
-            lines["misfit after alignment"] = digits.error(self.misfit)
+        if self.residual is not None:
+            lines["residual after alignment"] = digits.error(self.residual)
         if self.separation is not None:
             lines |= self.separation.rows()
         return lines

@@ -25,7 +25,7 @@ def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[fl
     ([0, 0, 0, 0, 0], [10, 20, 5, 1, 0], [0.1])
     """
     units: list[list[Any]] = []
-    found: list[tuple[int, Fraction]] = []
+    classes: list[tuple[int, Fraction]] = []
     for angle in angles:
         place, ratio = 0, Fraction(0)
         if angle:
@@ -36,11 +36,11 @@ def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[fl
                 ratios.append(Fraction(1))
             ratio = ratios[place]
             units[place][1] = int(np.lcm(units[place][1], ratio.denominator))
-        found.append((place, ratio))
+        classes.append((place, ratio))
     if not units:
         units.append([1.0, 1])
-    multiples = [int(ratio * units[place][1]) for place, ratio in found]
-    return [place for place, _ in found], multiples, [unit / parts for unit, parts in units]
+    multiples = [int(ratio * units[place][1]) for place, ratio in classes]
+    return [place for place, _ in classes], multiples, [unit / parts for unit, parts in units]
 
 
 def _small_fraction(x: float) -> Fraction:

@@ -41,8 +41,8 @@ class DomainArithmetic(Arithmetic):
     def circle(self, classes: Array, multiples: Array, angles: Sequence[float]) -> tuple[Array, Array]:
         self._check("circle points")
         exact = [arb(angle) for angle in angles]
-        turned = [exact[c] * int(n) for c, n in zip(classes.tolist(), multiples.tolist())]
-        cos, sin = (np.array([f(x) for x in turned], dtype=object) for f in (arb.cos, arb.sin))
+        radians = [exact[c] * int(n) for c, n in zip(classes.tolist(), multiples.tolist())]
+        cos, sin = (np.array([f(x) for x in radians], dtype=object) for f in (arb.cos, arb.sin))
         return cos, sin
 
     def matmul(self, a: Array, b: Array) -> Array:

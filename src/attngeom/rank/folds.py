@@ -42,7 +42,7 @@ def find_folds(program: Program) -> list[Fold]:
     >>> find_folds(trace(network, 2, weights={"W": (2, 2), "g": 2}))
     [Fold(matrix='W', axis=1, gain='g', shift=None, bias=None)]
     """
-    kinds, found, taken = classify(program), dict[str, Fold](), set[str]()
+    kinds, folds, taken = classify(program), dict[str, Fold](), set[str]()
     users: dict[int, list[int]] = {}
     for place, node in enumerate(program.nodes):
         for source in node.inputs:
@@ -64,17 +64,17 @@ def find_folds(program: Program) -> list[Fold]:
                 continue
             names = [x.data["name"] for x in (matrix, gain, shift, bias) if x is not None]
             own = {names[0]} | ({bias.data["name"]} if shift is not None and bias is not None else set())
-            others = {x.gain for x in found.values()} | {x.shift for x in found.values()}
+            others = {x.gain for x in folds.values()} | {x.shift for x in folds.values()}
             if len(set(names)) == len(names) and not own & (taken | others) and not set(names) & taken:
                 taken |= own
-                found[names[0]] = Fold(
+                folds[names[0]] = Fold(
                     names[0],
                     axis,
                     gain.data["name"],
                     None if shift is None else shift.data["name"],
                     None if shift is None or bias is None else bias.data["name"],
                 )
-    return list(found.values())
+    return list(folds.values())
 
 
 def fold(program: Program, folds: Sequence[Fold]) -> Program:
@@ -147,9 +147,9 @@ def _bias(program: Program, place: int, users: dict[int, list[int]], size: int) 
     for user in users.get(place, []):
         node = program.nodes[user]
         if node.operation == "gather":
-            found = _bias(program, user, users, size)
-            if found is not None:
-                return found
+            bias = _bias(program, user, users, size)
+            if bias is not None:
+                return bias
         elif node.operation == "add" and node.data["coefficients"] == (1, 1):
             for source in node.inputs:
                 leaf = _leaf(program, source)

@@ -85,19 +85,19 @@ def _check_roots(point: NamedPoint) -> list[Proof]:
 
 def _without_copies(program: Program, flags: Mapping[int, Array]) -> dict[int, Array]:
     """The flags without the roots of what another root is taken of already, on paper."""
-    found = dict(flags)
+    kept = dict(flags)
     try:
         values = _table(program).values
     except (SizeError, FormatError):
-        return found
+        return kept
     known: set[Any] = set()
     for place in program.places("root"):
-        found[place] = flags[place].copy()
+        kept[place] = flags[place].copy()
         for k in np.flatnonzero(flags[place]).tolist():
             radicand = values[program.nodes[place].inputs[0]][k]
-            found[place].reshape(-1)[k] = radicand not in known
+            kept[place].reshape(-1)[k] = radicand not in known
             known.add(radicand)
-    return found
+    return kept
 
 
 def _roots_are_free(point: NamedPoint, flags: Mapping[int, Array]) -> bool:

@@ -94,17 +94,17 @@ def gains_and_biases(program: Program) -> dict[str, int]:
     for place, node in enumerate(program.nodes):
         for source in node.inputs:
             users.setdefault(source, []).append(place)
-    found: dict[str, int] = {}
+    roles: dict[str, int] = {}
     for place in program.places("parameter"):
         node = program.nodes[place]
         if len(node.shape) != 1:
             continue
         ends = _ends(program, place, users)
         if ends and all(program.nodes[k].operation == "contract" and kinds[k] == "normalised" for k in ends):
-            found[node.data["name"]] = 1
+            roles[node.data["name"]] = 1
         elif ends and all(program.nodes[k].operation == "add" and kinds[k] == "normalised" for k in ends):
-            found[node.data["name"]] = 0
-    return found
+            roles[node.data["name"]] = 0
+    return roles
 
 
 def classify(program: Program) -> list[str]:

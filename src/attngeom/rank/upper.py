@@ -132,15 +132,15 @@ def _without_unused(fields: Sequence[Field]) -> tuple[Field, ...]:
 def _bound_on_slice(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:
     """The bound of the slice where gains are 1 and biases of norms 0, if there is one."""
     program = lower.point.program
-    found = find_slice(program, fields, seed)
-    if found is None:
+    section = find_slice(program, fields, seed)
+    if section is None:
         return []
-    inner = bound_rank(found.program, seed)
+    inner = bound_rank(section.program, seed)
     proofs = derivations_at(inner.point)
     own, unproven = _prove(proofs, find_symmetries(inner, seed, progress).fields, progress)
-    orbit = len(choose_independent(found.program, own, seed))
-    value = program.num_parameters - found.count - orbit
-    return [Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=found, slice_fields=own)]
+    orbit = len(choose_independent(section.program, own, seed))
+    value = program.num_parameters - section.count - orbit
+    return [Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=section, slice_fields=own)]
 
 
 def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:

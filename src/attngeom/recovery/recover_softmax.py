@@ -276,13 +276,13 @@ class _SoftmaxSearch:
         return missed.ravel(), J.reshape(-1, len(M) * self.d**2)
 
     def _measure(self, data: _Data) -> float:
-        """About how well the data fix the M_i, relative to their norms: the largest error that the misfit explains."""
+        """About how well the data fix the M_i, relative to their norms: the largest error that residuals explain."""
         error, J = self._error(data, self.M)
         sizes = np.repeat([float(np.linalg.norm(matrix)) or 1.0 for matrix in self.M], self.d**2)
         values = lapack.svdvals(J * sizes)
         rounding = np.finfo(float).eps * float(np.abs(data.seen).max()) * np.sqrt(len(error))
-        misfit = max(float(np.linalg.norm(error)), rounding)
-        return misfit / float(values[-1]) if values[-1] > 0 else float("inf")
+        residual = max(float(np.linalg.norm(error)), rounding)
+        return residual / float(values[-1]) if values[-1] > 0 else float("inf")
 
     def _fit(self, data: _Data, start: int) -> None:
         """Levenberg–Marquardt on M_start … of the known layers; steps relative to what each entry moves."""

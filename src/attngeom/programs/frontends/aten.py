@@ -353,9 +353,9 @@ def _put(builder: Builder, x: Any, places: Sequence[Any], values: Any, accumulat
         return _accumulate(x, np.arange(x.size).reshape(x.shape)[key], as_traced(builder, values))
 
     def put(numbers: Any, others: Any) -> Any:
-        found = numbers.copy()
-        found[key] = others
-        return found
+        changed = numbers.copy()
+        changed[key] = others
+        return changed
 
     return index_work(builder, put, [as_traced(builder, x), as_traced(builder, values)], {})
 

@@ -137,11 +137,11 @@ def _spread(
     extra: Sequence[int],
     groups: int,
 ) -> tuple[Any, Any]:
-    """A transposed convolution as one of an input with zeros between its entries, with the kernel turned around."""
+    """A transposed convolution as one of an input with zeros between its entries, with the kernel reversed."""
     channels, inner, *taps = kernel.shape
     axes = tuple(range(2, 2 + len(taps)))
-    turned = np.reshape(np.flip(kernel, axes), (groups, channels // groups, inner, *taps))
-    turned = np.reshape(np.swapaxes(turned, 1, 2), (groups * inner, channels // groups, *taps))
+    reversed_kernel = np.reshape(np.flip(kernel, axes), (groups, channels // groups, inner, *taps))
+    reversed_kernel = np.reshape(np.swapaxes(reversed_kernel, 1, 2), (groups * inner, channels // groups, *taps))
     margins = [d * (k - 1) - p for d, k, p in zip(dilation, taps, padding)]
     if min(margins) < 0:
         raise InputError("a transposed convolution with more padding than its kernel met; pad less")
@@ -153,7 +153,7 @@ def _spread(
         wide[(slice(None), slice(None), *steps)] = numbers
         return wide
 
-    return index_work(builder, spread, [as_traced(builder, x)], {}), turned
+    return index_work(builder, spread, [as_traced(builder, x)], {}), reversed_kernel
 
 
 @rule("max_pool2d_with_indices", "max_pool3d_with_indices")

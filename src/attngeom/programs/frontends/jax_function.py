@@ -66,9 +66,9 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         examples.append(array)
 
     def whole(tensors: dict[str, Any], *arguments: Any) -> Any:
-        found = network(rebuild(weights, tensors), *arguments)
-        found = found if output is None else output(found)
-        parts = jax.tree_util.tree_leaves(found)
+        answer = network(rebuild(weights, tensors), *arguments)
+        answer = answer if output is None else output(answer)
+        parts = jax.tree_util.tree_leaves(answer)
         if not parts:
             raise InputError("a network that returns nothing given; return its output")
         return parts[0] if len(parts) == 1 else jax.numpy.concatenate([x.ravel() for x in parts])
@@ -125,8 +125,8 @@ class JaxInterpreter:
             return _plain(atom.val) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
-            found = self.evaluate(equation, [get(atom) for atom in equation.invars])
-            values |= dict(zip(equation.outvars, found))
+            results = self.evaluate(equation, [get(atom) for atom in equation.invars])
+            values |= dict(zip(equation.outvars, results))
         return [get(atom) for atom in jaxpr.outvars]
 
     def evaluate(self, equation: Any, args: list[Any]) -> list[Any]:
@@ -142,8 +142,8 @@ class JaxInterpreter:
             return _bind(equation)(*args)
         try:
             if name in INDEX_WORK:
-                found = index_work(self.builder, lambda *x: _bind(equation)(*x), args, {})
-                return list(found)
+                results = index_work(self.builder, lambda *x: _bind(equation)(*x), args, {})
+                return list(results)
             if name in PRIMITIVES:
                 return [PRIMITIVES[name](self.builder, *args, **params)]
         except InputError:
@@ -162,9 +162,9 @@ class JaxInterpreter:
         outputs: list[list[Any]] = []
         steps = range(length - 1, -1, -1) if params["reverse"] else range(length)
         for step in steps:
-            found = self.run(body.jaxpr, body.consts, [*fixed, *state, *(row[step] for row in rows)])
-            state = found[:carried]
-            outputs.append(found[carried:])
+            results = self.run(body.jaxpr, body.consts, [*fixed, *state, *(row[step] for row in rows)])
+            state = results[:carried]
+            outputs.append(results[carried:])
         if params["reverse"]:
             outputs.reverse()
         stacked = [np.stack([as_traced(self.builder, x) for x in column]) for column in zip(*outputs)]
@@ -186,8 +186,8 @@ def _bind(equation: Any) -> Callable[..., list[Any]]:
         params = dict(equation.params)
         if any(x.dtype.kind == "i" for x in arrays) and "fill_value" in params:
             params["fill_value"] = None
-        found = equation.primitive.bind(*arrays, **params)
-        return [np.asarray(x) for x in (found if equation.primitive.multiple_results else [found])]
+        results = equation.primitive.bind(*arrays, **params)
+        return [np.asarray(x) for x in (results if equation.primitive.multiple_results else [results])]
 
     return call
 

@@ -56,8 +56,10 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
         own = {name: arrays[known] for name, known in names.items()}
         given = [torch.tensor(tensors[free[k]]) if k in free else x for k, x in enumerate(examples)]
         with torch.no_grad():
-            found = torch.func.functional_call(module, own, tuple(given))
-        return np.concatenate([x.numpy().ravel() for x in found]) if len(found) > 1 else np.asarray(found[0].numpy())
+            outputs = torch.func.functional_call(module, own, tuple(given))
+        return (
+            np.concatenate([x.numpy().ravel() for x in outputs]) if len(outputs) > 1 else np.asarray(outputs[0].numpy())
+        )
 
     return builder.build(result), reference
 
@@ -123,9 +125,9 @@ def _prepare(network: Any, output: Any) -> Any:
             self.network = inner
 
         def forward(self, *arguments: Any) -> Any:
-            found = self.network(*arguments)
-            found = found if output is None else output(found)
-            leaves = [x for x in _pytree.tree_leaves(found) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+            answer = self.network(*arguments)
+            answer = answer if output is None else output(answer)
+            leaves = [x for x in _pytree.tree_leaves(answer) if isinstance(x, torch.Tensor) and x.is_floating_point()]
             if not leaves:
                 raise InputError("a network that returns nothing given; return its output")
             # Beside the first output, models return caches and hidden states of other shapes.
