@@ -15,6 +15,7 @@ from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.models.adapters import canonical_adapter, compare_adapters, open_adapter, write_adapter
 from attngeom.models.residues import P, random_residues
+from attngeom.models.samples import LLAMA, random_model
 
 R, ALPHA = 3, 6
 MODULES = [f"base_model.model.model.layers.{layer}.self_attn.{name}_proj" for layer in (0, 1) for name in "qv"]
@@ -131,3 +132,20 @@ def test_a_file_made_to_fit_the_invariants_of_a_seed_is_found(tmp_path: Path) ->
     assert found.same_change is False and found.level == "rounding"
     equal = [compare_adapters(sides[0], sides[0]) for _ in range(2)]
     assert all(one.level == "exact" for one in equal) and equal[0].entropy != equal[1].entropy
+
+
+@pytest.mark.parametrize(
+    "words", ["lineage model lora", "lineage lora model", "lineage lora lora", "compare model lora"]
+)
+def test_an_adapter_where_a_model_is_wanted_is_one_line(words: str, tmp_path: Path, monkeypatch, capsys) -> None:
+    """Nobody can find a config.json for it: the line says what it is, and what to do."""
+    folder(tmp_path / "lora", pairs())
+    model = random_model(LLAMA, 1)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text(json.dumps(dict(LLAMA)))
+    save_file({name: model.tensors.raw(name) for name in model.tensors}, tmp_path / "model" / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    assert run(["model", *words.split()]) == 2
+    out, error = capsys.readouterr()
+    assert not out and len(error.splitlines()) == 1
+    assert "lora is a LoRA adapter" in error and "merge it into its base" in error

@@ -357,3 +357,22 @@ def test_tokens_that_say_the_same_leave_a_wide_stream_to_fewer_directions(wide):
     parent = open_model(state, parent.config)
     best = lineage(noisy(parent, 0.0, 2), [parent]).parents[0]
     assert best.stream == "tokens, which span 200 of 256 directions" and best.similarity > 0.999
+
+
+def test_heat_maps_show_their_titles_whole_and_count_layers():
+    """Long paths and long reasons stay inside the picture, and no layer is numbered 0.5."""
+    pytest.importorskip("matplotlib")
+    base = random_model(SMALL, 1)
+    found = lineage(base, [base])
+    path = "/a/rather/long/path/to/some/folder/of/checkpoints/checkpoint-000123"
+    parent = replace(found.parents[0], path=path)
+    found = replace(found, parents=(parent,), reason=f"{path}: similarity 1.000, {'more alike than all others, ' * 3}")
+    picture = found.plot()
+    picture.canvas.draw()
+    box = picture.bbox
+    texts = [picture._suptitle, *(axes.title for axes in picture.axes)]
+    for text in texts:
+        extent = text.get_window_extent()
+        assert box.x0 <= extent.x0 and extent.x1 <= box.x1, text.get_text()
+    ticks = [*picture.axes[0].get_xticks(), *picture.axes[0].get_yticks()]
+    assert all(float(tick).is_integer() for tick in ticks)

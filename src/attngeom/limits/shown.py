@@ -19,6 +19,8 @@ MAP_COLUMNS = 56
 """Of a map of layers, which fits 60 columns; a larger one is drawn by the largest entry of each cell."""
 MAP_ROWS = 32
 """Of a map of layers; a larger one is drawn by the largest entry of each cell."""
+MAP_TITLE = 28
+"""Characters of the path of a parent above its map, the last ones."""
 LOCATED_UNITS = 64
 """Units that are listed, those that differ most first."""
 

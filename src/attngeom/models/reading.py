@@ -216,6 +216,11 @@ def safe_path(folder: Path, name: str) -> Path:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a folder."""
+    if not (folder / "config.json").exists() and (folder / "adapter_config.json").exists():
+        raise InputError(
+            f"{folder} is a LoRA adapter, a change of a model and none itself; merge it into its base (peft: "
+            "merge_and_unload), save that and give its folder, or give two adapters to compare"
+        )
     if not (folder / "config.json").exists():
         raise InputError(f"{folder} has no config.json; the config of the checkpoint is required")
     config = read_json(safe_path(folder, "config.json"))

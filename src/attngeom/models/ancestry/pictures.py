@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attngeom import digits
 from attngeom.exact.arrays import Array
-from attngeom.limits.shown import LISTED_NAMES, MAP_COLUMNS, MAP_ROWS
+from attngeom.limits.shown import LISTED_NAMES, MAP_COLUMNS, MAP_ROWS, MAP_TITLE
 
 if TYPE_CHECKING:
     from attngeom.models.ancestry.lineage import Lineage, Parentage
@@ -93,15 +94,23 @@ def draw_map(table: Array) -> list[str]:
 
 def draw_lineage(found: Lineage) -> Any:
     """A heat map for every parent: layers of the child × layers of the parent."""
+    from matplotlib.ticker import MaxNLocator
+
     from attngeom.drawing import new_picture
 
     shown = [parent for parent in found.parents if parent.table is not None]
-    picture, first = new_picture(found.reason, width=1.6 + 3.0 * max(len(shown), 1), height=3.6)
+    width = 1.6 + 3.0 * max(len(shown), 1)
+    # About 12 characters of the title fit an inch.
+    title = textwrap.wrap(found.reason, int(12 * width))
+    picture, first = new_picture("\n".join(title), width=width, height=3.4 + 0.2 * len(title))
     first.remove()
     for place, parent in enumerate(shown):
         axes = picture.add_subplot(1, len(shown), place + 1)
         image = axes.imshow(np.asarray(parent.table), vmin=0, vmax=1, cmap="Blues", aspect="auto")
-        axes.set_title(f"{parent.path}: {parent.similarity:.3f}", fontsize=9)
+        name = parent.path if len(parent.path) <= MAP_TITLE else f"…{parent.path[-MAP_TITLE:]}"
+        axes.set_title(f"{name}: {parent.similarity:.3f}", fontsize=9)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("layer of the parent")
         axes.set_ylabel("layer of the child")
         if place == len(shown) - 1:
