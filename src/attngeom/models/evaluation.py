@@ -97,7 +97,9 @@ def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
     routed = np.stack([route(row, spec, weights.correction) for row in scores])
     y = sum(routed[:, e : e + 1] * apply_mlp(x, spec.expert, expert) for e, expert in enumerate(weights.experts))
     if spec.shared is not None and weights.shared is not None:
-        y = y + apply_mlp(x, spec.shared, weights.shared)
+        shared = apply_mlp(x, spec.shared, weights.shared)
+        gate = weights.shared_gate
+        y = y + (shared if gate is None else scipy.special.expit(gate(x.T)).T * shared)
     return np.asarray(y)
 
 
@@ -246,15 +248,16 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
 
 
 def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
-    """Patches of an image (channels, height, width) with the class token in front."""
-    kernel, bias = (model.load_any(f"vit.embeddings.patch_embeddings.projection.{part}") for part in ("weight", "bias"))
+    """Patches of an image (channels, height, width) with the class token, and others, in front."""
+    *front, name = model.places.added or ()
+    kernel, bias = (model.load_any(f"{name.removesuffix('bias')}{part}") for part in ("weight", "bias"))
     d, channels, size, _ = kernel.shape
     rows, columns = image.shape[1] // size, image.shape[2] // size
     patches = image.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
     x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + bias
     positions = model.positions(stack)
     assert positions is not None
-    return np.asarray(np.concatenate([model.load_any("vit.embeddings.cls_token").reshape(1, d), x]) + positions)
+    return np.asarray(np.concatenate([*(model.load_any(token).reshape(1, d) for token in front), x]) + positions)
 
 
 def embed_audio(model: Model, stack: Stack, features: Array) -> Array:

@@ -198,6 +198,8 @@ class LayerEvaluator:
         if spec.shared is not None and mlp.shared is not None:
             units = sorted(self._units(spec.shared, mlp.shared, source))
             self.joint += [units, dot(integers(mlp.shared.down_bias), self.down_probe)]
+        if mlp.shared_gate is not None:
+            self.joint.append([int(x) for x in source.read(mlp.shared_gate, "r").ravel()])
         return values
 
     def _constants(self) -> list[Any]:

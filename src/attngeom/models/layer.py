@@ -122,12 +122,13 @@ class MLPWeights:
 
 @dataclass(frozen=True, eq=False)
 class ExpertsWeights:
-    """Routed MLPs: router (E, d), a correction of the choice, the experts, and an MLP that always runs."""
+    """Routed MLPs: router (E, d), a correction of the choice, the experts, and an MLP that always runs, its gate."""
 
     router: Affine
     correction: Array | None
     experts: tuple[MLPWeights, ...]
     shared: MLPWeights | None
+    shared_gate: Affine | None = None
 
     def with_(self, **changes: Any) -> ExpertsWeights:
         return replace(self, **changes)

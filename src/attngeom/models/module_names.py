@@ -28,7 +28,9 @@ GRANITE = {
 """Live names of the experts of Granite, below ``block_sparse_moe``, and those in checkpoints."""
 
 EXPERTS = {
-    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen3_moe"), decoders.EXPERTS),
+    **dict.fromkeys(
+        ("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen2_moe", "qwen3_moe"), decoders.EXPERTS
+    ),
     "mixtral": llama.EXPERTS,
 }
 """Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
@@ -70,7 +72,7 @@ def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_ty
 
 def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[str, Any]]:
     """The tensors of a checkpoint that a live tensor holds, and the place of each; None: it is all of it."""
-    if model_type == "vit":
+    if model_type in ("vit", "deit"):
         return [(_vit_name(name), None)]
     if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:
         return [("embed_out.weight", None)]
@@ -93,7 +95,7 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
 
 
 def _vit_name(name: str) -> str:
-    match = re.fullmatch(r"((?:vit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
+    match = re.fullmatch(r"((?:vit\.|deit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
     if match is None:
         return name
     prefix, layer, module, part = match.groups()

@@ -114,6 +114,8 @@ def _experts(layout: MLPLayout, experts: Experts) -> Iterator[Row]:
     yield from _linear(TensorPart("mlp", "router"), layout.router, "mlp.input")
     yield TensorPart("mlp", "correction"), TensorPlace(layout.correction)
     yield from _units(layout, "shared", layout.shared)
+    if experts.shared_gate:
+        yield from _linear(TensorPart("mlp", "shared_gate"), layout.shared_gate, "mlp.input")
     endings = {"packed_experts": ("", "_bias"), "stacked_experts": (".weight", ".bias")}.get(layout.packing)
     for number in range(experts.count):
         if endings is None:

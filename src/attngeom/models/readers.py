@@ -55,6 +55,7 @@ def map_mlp(weights: MLPWeights | ExpertsWeights, change: Change) -> MLPWeights 
         router=change("router", weights.router),
         experts=tuple(_map_units(expert, change) for expert in weights.experts),
         shared=None if weights.shared is None else _map_units(weights.shared, change),
+        shared_gate=None if weights.shared_gate is None else change("shared_gate", weights.shared_gate),
     )
 
 
@@ -92,7 +93,7 @@ def reading_place(norm: str, reader: str) -> str:
     >>> reading_place("attention.input", "up"), reading_place("cross.input", "query")
     ('mlp', 'cross')
     """
-    return "mlp" if reader in ("gate", "up", "router", "down") else norm.removesuffix(".input")
+    return "mlp" if reader in ("gate", "up", "router", "shared_gate", "down") else norm.removesuffix(".input")
 
 
 def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
@@ -101,7 +102,7 @@ def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
         mlp = block.mlp
         if isinstance(mlp, Experts):
             unit = mlp.expert.up_bias if reader != "down" else mlp.expert.down_bias
-            return mlp.router_bias if reader == "router" else unit
+            return {"router": mlp.router_bias, "shared_gate": False}.get(reader, unit)
         assert isinstance(mlp, MLP)
         return mlp.down_bias if reader == "down" else mlp.up_bias
     attention = block.attentions[reading_place(norm, reader)]

@@ -303,7 +303,7 @@ class Experts(Checked):
 
     ``correction`` is a stored bias that takes part in the choice only (DeepSeek-V3); ``expert_groups`` of which
     ``active_groups`` are kept before the choice; ``normalised`` divides the chosen scores by their sum; ``factor``
-    multiplies them.
+    multiplies them. ``shared_gate``: the shared MLP is multiplied by σ(w·x) (Qwen2-MoE).
     """
 
     expert: MLP
@@ -313,6 +313,7 @@ class Experts(Checked):
     router_bias: bool = False
     correction: bool = False
     shared: MLP | None = None
+    shared_gate: bool = False
     expert_groups: int = 1
     active_groups: int = 1
     normalised: bool = True
@@ -325,6 +326,7 @@ class Experts(Checked):
         given = f"{self.active_groups} of {self.expert_groups} groups of experts given"
         require(1 <= self.active_groups <= self.expert_groups, f"{given}; at least one and at most all are required")
         kept = self.active_groups * self.count // self.expert_groups
+        require(self.shared is not None or not self.shared_gate, "a gate without a shared MLP given; drop it")
         require(self.active <= kept, f"{self.active} active of {kept} experts in the kept groups given; not possible")
 
     @property
@@ -348,5 +350,5 @@ class Experts(Checked):
 
     def parameters(self, width: int) -> int:
         """Trained weights; the ``correction`` is stored but not trained by gradients and not counted."""
-        shared = 0 if self.shared is None else self.shared.parameters(width)
+        shared = 0 if self.shared is None else self.shared.parameters(width) + width * self.shared_gate
         return self.count * (self.expert.parameters(width) + width + self.router_bias) + shared

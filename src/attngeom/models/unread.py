@@ -29,6 +29,10 @@ USERS: dict[str, tuple[str, ...]] = {
     "bert.pooler.": ("SequenceClassification", "MultipleChoice", "NextSentence", "PreTraining", "Model"),
     "vit.pooler.": ("ViTModel",),
     "vit.embeddings.mask_token": ("MaskedImage", "ViTModel"),
+    "deit.pooler.": ("DeiTModel",),
+    "deit.embeddings.mask_token": ("MaskedImage", "DeiTModel"),
+    "cls_classifier.": ("WithTeacher",),
+    "distillation_classifier.": ("WithTeacher",),
     "decoder.": ("MaskedImage",),
 }
 """Modules behind the hidden states, and parts of the names of the classes that use them."""

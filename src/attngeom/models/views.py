@@ -118,8 +118,8 @@ class ModelView:
     def positions(self, stack: Stack) -> Array | None:
         table, added = self.model.positions(stack), self.model.places.added
         if table is not None and added is not None:
-            first, rest = (self.model.load_any(name).reshape(-1) for name in added)
-            table = np.concatenate([table[:1] + first, table[1:] + rest])
+            *first, rest = (self.model.load_any(name).reshape(1, -1) for name in added)
+            table = np.concatenate([table[: len(first)] + np.concatenate(first), table[len(first) :] + rest])
         return None if table is None else self.write(table, stack, self.is_flat(stack))
 
     def others(self) -> dict[str, Array]:

@@ -80,7 +80,7 @@ PAIR: dict[str, Any] = {
     "decoder_start_token_id": 2,
 }
 STATES = (
-    "bert", "vit", "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
+    "bert", "vit", "deit", "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
     "electra", "mpnet", "clip_text_model", "siglip_text_model",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
@@ -94,6 +94,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "vit": (
         "ViTForImageClassification",
+        {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+         "image_size": 12, "patch_size": 4, "num_channels": 3, "num_labels": 5},
+    ),
+    "deit": (
+        "DeiTForImageClassificationWithTeacher",
         {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
          "image_size": 12, "patch_size": 4, "num_channels": 3, "num_labels": 5},
     ),
@@ -164,6 +169,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "Qwen3MoeForCausalLM",
         {**LLAMA, "num_hidden_layers": 3, "moe_intermediate_size": 6, "num_experts": 4, "num_experts_per_tok": 2,
          "mlp_only_layers": [1], "norm_topk_prob": True},
+    ),
+    "qwen2_moe": (
+        "Qwen2MoeForCausalLM",
+        {**LLAMA, "head_dim": 6, "num_hidden_layers": 2, "moe_intermediate_size": 6, "num_experts": 4,
+         "num_experts_per_tok": 2, "shared_expert_intermediate_size": 10, "mlp_only_layers": [0]},
     ),
     "deepseek_v2": (
         "DeepseekV2ForCausalLM", {**LATENT, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5}
@@ -303,7 +313,7 @@ def perturb(model: Any, generator: torch.Generator) -> None:
 
 def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor]:
     tokens = torch.randint(3, 23, (1, TOKENS), generator=generator)
-    if family == "vit":
+    if family in ("vit", "deit"):
         return {"pixel_values": torch.randn((1, 3, 12, 12), generator=generator, dtype=torch.float64)}
     if family == "whisper":
         mel = torch.randn((1, 6, 16), generator=generator, dtype=torch.float64)

@@ -94,7 +94,7 @@ def _constants(reading: PlacedSublayer) -> Constants:
     if isinstance(part, MLP):
         return Constants(biases=int(part.down_bias))
     # A vector added to the biases of all experts is a constant if the weights of the router add up to one.
-    shared = part.shared is not None and part.shared.down_bias
+    shared = part.shared is not None and part.shared.down_bias and not part.shared_gate
     return Constants(biases=shared + (part.sums_to_constant and part.expert.down_bias))
 
 

@@ -43,14 +43,15 @@ class Places:
     ``projections``: matrices between the token table and the stream, and between the stream and the head (OPT).
     ``base``: prefix that some files have and others lack (``bert.``). ``head`` is the output matrix, ``head_bias`` its
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
-    entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the first
-    to its first row, the second to the others (class token and bias of the patches). ``position_offset`` rows of a
-    position table are skipped (OPT: 2), and the first token is at row ``first_position`` of the others (RoBERTa: 1).
-    ``{}`` in ``embedding_norm`` stands for the name of the stack. ``ignored`` are parts of the names of buffers, which
-    are no weights. ``front_shapes`` are those of the weights of a front end; a file may lack them. ``written`` names
-    those that write into the stream, each with the axis of its coordinates. ``readers`` are heads other than ``head``;
-    ``copies`` maps the name of a tensor that files may repeat to that of the original; ``rereader`` is a module behind
-    which the token table is read once more, unless it has a copy of its own (BERT's decoder).
+    entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the last
+    one to all rows behind those of the others, one each (tokens in front, and the bias of the patches).
+    ``position_offset`` rows of a position table are skipped (OPT: 2), and the first token is at row ``first_position``
+    of the others (RoBERTa: 1). ``{}`` in ``embedding_norm`` stands for the name of the stack. ``ignored`` are parts of
+    the names of buffers, which are no weights. ``front_shapes`` are those of the weights of a front end; a file may
+    lack them. ``written`` names those that write into the stream, each with the axis of its coordinates. ``readers``
+    are heads other than ``head``; ``copies`` maps the name of a tensor that files may repeat to that of the original;
+    ``rereader`` is a module behind which the token table is read once more, unless it has a copy of its own (BERT's
+    decoder).
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -66,7 +67,7 @@ class Places:
     embedding_norm: str = ""
     relative: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
-    added: tuple[str, str] | None = None
+    added: tuple[str, ...] | None = None
     ignored: tuple[str, ...] = ()
     base: str = ""
     front: Front = "tokens"

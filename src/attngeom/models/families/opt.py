@@ -45,16 +45,22 @@ def locate(config: Config) -> Places:
     place = "input" if config.flag("do_layer_norm_before", default=True) else "stream"
     norms = {f"attention.{place}": "self_attn_layer_norm", f"mlp.{place}": "final_layer_norm"}
     mlp, out = MLPLayout(packing="split", up="fc1", down="fc2"), "model.decoder.project_out"
+    tokens = "model.decoder.embed_tokens.weight"
+    # Behind a projection the head is the token table: modules, and some files, repeat it.
+    projected = config.integer("word_embed_proj_dim", default=config.integer("hidden_size")) != config.integer(
+        "hidden_size"
+    )
     return Places(
         blocks={"decoder": BlockLayout("model.decoder.layers.{}.", ATTENTION, mlp, norms)},
         final_norm={"decoder": "model.decoder.final_layer_norm"},
-        tokens="model.decoder.embed_tokens.weight",
+        tokens=tokens,
         head="lm_head.weight",
         projections=("model.decoder.project_in.weight", f"{out}.weight"),
         readers=(StateReader(out, is_last=True), StateReader("score", out), StateReader("qa_outputs", out)),
         positions={"decoder": "model.decoder.embed_positions.weight"},
         position_offset=2,
         base="model.",
+        copies={"lm_head.weight": tokens} if projected else {},
     )
 
 

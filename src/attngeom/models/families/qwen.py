@@ -1,4 +1,4 @@
-"""Qwen2, Qwen3 and Qwen3-MoE: Llama with biases on q, k, v, or a norm of each query and key head; with experts."""
+"""Qwen2, Qwen3 and their mixtures: Llama with biases on q, k, v, or a norm of each query and key head; with experts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
 )
-from attngeom.models.specification import Experts, GroupedAttention, QKNorm, TransformerSpec
+from attngeom.models.specification import MLP, Experts, GroupedAttention, QKNorm, TransformerSpec
 
 
 def _windows(config: Config) -> list[int | None]:
     layers = config.layers("num_hidden_layers")
-    window, is_used = config.optional_integer("sliding_window"), config.flag("use_sliding_window", default=False)
-    config.raw("layer_types", "max_window_layers")
-    if window is None or not is_used:
+    is_used = config.flag("use_sliding_window", default=False)
+    # Configurations of Qwen2-MoE have a window of 0 where none is used.
+    window = config.optional_integer("sliding_window") if is_used else None
+    config.raw("layer_types", "max_window_layers", "sliding_window")
+    if window is None:
         return [None] * layers
     first = config.integer("max_window_layers", default=28, least=0)
     default = ["sliding_attention" if i >= first else "full_attention" for i in range(layers)]
@@ -53,8 +55,18 @@ def specify_qwen3(config: Config) -> TransformerSpec:
     return _specify(config, "qwen3", _normed_attention(config))
 
 
-def specify_qwen3_moe(config: Config) -> TransformerSpec:
+def _sparse(config: Config, dense: MLP, experts: Experts) -> list[MLP | Experts]:
     """Experts in every layer that ``decoder_sparse_step`` names and ``mlp_only_layers`` does not."""
+    layers = config.layers("num_hidden_layers")
+    step, only = config.integer("decoder_sparse_step", default=1), config.raw("mlp_only_layers") or []
+    if not isinstance(only, list) or not all(type(layer) is int and 0 <= layer < layers for layer in only):
+        raise InputError(
+            f"config mlp_only_layers = {str(only)[:40]} given; a list of layers below {layers} is required"
+        )
+    return [dense if layer in only or (layer + 1) % step else experts for layer in range(layers)]
+
+
+def specify_qwen3_moe(config: Config) -> TransformerSpec:
     config = config.with_default("num_key_value_heads", 4)
     dense = gated_mlp(config)
     experts = Experts(
@@ -64,22 +76,39 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
         router="softmax",
         normalised=config.flag("norm_topk_prob", default=False),
     )
-    layers = config.layers("num_hidden_layers")
-    step, only = config.integer("decoder_sparse_step", default=1), config.raw("mlp_only_layers") or []
-    if not isinstance(only, list) or not all(type(layer) is int and 0 <= layer < layers for layer in only):
-        raise InputError(
-            f"config mlp_only_layers = {str(only)[:40]} given; a list of layers below {layers} is required"
-        )
-    mlps = [dense if layer in only or (layer + 1) % step else experts for layer in range(layers)]
     window = config.optional_integer("sliding_window") if config.flag("use_sliding_window", default=False) else None
     config.raw("sliding_window", "max_window_layers")
     norm = config.rms(default=1e-6)
     block = pre_norm_block(_normed_attention(config), dense, norm)
-    return decoder(config, "qwen3_moe", block, norm, windows=[window] * layers, mlps=mlps)
+    mlps = _sparse(config, dense, experts)
+    return decoder(config, "qwen3_moe", block, norm, windows=[window] * len(mlps), mlps=mlps)
+
+
+def specify_qwen2_moe(config: Config) -> TransformerSpec:
+    """A shared expert beside the routed ones, multiplied by a sigmoid of its own."""
+    dense = gated_mlp(config)
+    experts = Experts(
+        expert=replace(dense, width=config.integer("moe_intermediate_size", default=1408)),
+        count=config.integer("num_experts", default=60),
+        active=config.integer("num_experts_per_tok", default=4),
+        router="softmax",
+        shared=replace(dense, width=config.integer("shared_expert_intermediate_size", default=5632)),
+        shared_gate=True,
+        normalised=config.flag("norm_topk_prob", default=False),
+    )
+    norm = config.rms(default=1e-6)
+    bias = config.flag("qkv_bias", default=True)
+    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=False)
+    block = pre_norm_block(attention, dense, norm)
+    return decoder(config, "qwen2_moe", block, norm, windows=_windows(config), mlps=_sparse(config, dense, experts))
 
 
 def locate_qwen3(config: Config) -> Places:
     return llama_places(NORMED_ATTENTION)
+
+
+def locate_qwen2_moe(config: Config) -> Places:
+    return llama_places(experts=replace(EXPERTS, shared="mlp.shared_expert.", shared_gate="mlp.shared_expert_gate"))
 
 
 def locate_qwen3_moe(config: Config) -> Places:
@@ -87,5 +116,6 @@ def locate_qwen3_moe(config: Config) -> Places:
 
 
 QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_llama)
+QWEN2_MOE = ModelFamily(("qwen2_moe",), specify_qwen2_moe, locate_qwen2_moe)
 QWEN3 = ModelFamily(("qwen3",), specify_qwen3, locate_qwen3)
 QWEN3_MOE = ModelFamily(("qwen3_moe",), specify_qwen3_moe, locate_qwen3_moe)

@@ -64,7 +64,8 @@ def read_experts(spec: Experts, layout: MLPLayout, width: int, load: Load) -> Ex
     else:
         experts = tuple(read_mlp(spec.expert, layout, width, load, layout.expert.format(e)) for e in range(count))
     shared = None if spec.shared is None else read_mlp(spec.shared, layout, width, load, layout.shared)
-    return ExpertsWeights(router, correction, experts, shared)
+    gate = read_linear(load, layout.shared_gate, 1, width, False, False) if spec.shared_gate else None
+    return ExpertsWeights(router, correction, experts, shared, gate)
 
 
 def write_experts(spec: Experts, layout: MLPLayout, weights: ExpertsWeights) -> dict[str, Array]:
@@ -89,4 +90,6 @@ def write_experts(spec: Experts, layout: MLPLayout, weights: ExpertsWeights) -> 
             tensors |= write_mlp(spec.expert, layout, expert, layout.expert.format(e))
     if spec.shared is not None and weights.shared is not None:
         tensors |= write_mlp(spec.shared, layout, weights.shared, layout.shared)
+    if weights.shared_gate is not None:
+        tensors |= store_linear(layout.shared_gate, weights.shared_gate, False, False)
     return tensors

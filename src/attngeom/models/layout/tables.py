@@ -59,6 +59,7 @@ class MLPLayout:
     correction: str = ""
     expert: str = ""
     shared: str = ""
+    shared_gate: str = ""
 
 
 @dataclass(frozen=True)

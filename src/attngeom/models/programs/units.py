@@ -71,7 +71,10 @@ class UnitParts(Parts):
             total = term if total is None else b.add(total, term)
         assert total is not None
         if part.shared is not None:
-            total = b.add(total, self.units(f"{name}.shared", part.shared, u, rows).node)
+            shared = self.units(f"{name}.shared", part.shared, u, rows).node
+            if part.shared_gate:
+                shared = b.multiply(b.sigmoid(self.linear(f"{name}.shared_gate", u, (1,), False)), shared)
+            total = b.add(total, shared)
         return SublayerOutput(total)
 
     def routed(self, name: str, part: Experts, logits: int) -> int:

@@ -180,6 +180,7 @@ def _expert_means(experts: Experts, reading: PlacedSublayer, unseen: int) -> dic
     counts |= {} if experts.shared is None else _unit_means(experts.shared, reading, unseen)
     biases = experts.expert.down_bias * (number - experts.sums_to_constant) * unseen
     routers = reading.own.rows(number, experts.router_bias, True)
+    routers += reading.own.rows(1, False, True) if experts.shared_gate else 0
     return {**counts, "biases of the experts along 1": biases, "router rows": routers}
 
 

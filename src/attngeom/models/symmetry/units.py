@@ -259,6 +259,9 @@ class OrderOfExperts(_ExpertsFactor):
         a, b = (self.experts(layer).router for layer in (target, aligned))
         bias = by_entry(a.bias[:, None], b.bias[:, None])
         yield Errors(TensorPart("mlp", "router"), by_entry(a.weight, b.weight), bias)
+        one, other = (self.experts(layer).shared_gate for layer in (target, aligned))
+        if one is not None and other is not None:
+            yield Errors(TensorPart("mlp", "shared_gate"), by_entry(one.weight, other.weight), None)
 
 
 @dataclass(frozen=True)
