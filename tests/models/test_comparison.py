@@ -9,7 +9,7 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.models import align, compare, comparison, open_model, teleport
 from attngeom.models.affine import Affine, multiply
-from attngeom.models.degenerate import _twins
+from attngeom.models.findings import equal_rows
 from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
 from tests.effort import choose, spread
@@ -357,7 +357,7 @@ def test_rows_that_occur_twice() -> None:
     weight[8, 0] = -0.0
     bias = np.zeros(9)
     bias[6] = 1.0
-    assert _twins(Affine(weight, bias)) == [1, 2, 4, 8]
+    assert equal_rows(Affine(weight, bias)) == [[1, 4], [2, 8]]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -6,17 +6,12 @@ that read the same as another one. Thresholds are far below any rounding of file
 
 from __future__ import annotations
 
-from collections import Counter
-from hashlib import sha256
-
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import DEGENERATE_SIZE
-from attngeom.limits.work import ROW_BEGINNING
-from attngeom.models.affine import Affine
-from attngeom.models.findings import find_twins
+from attngeom.models.findings import equal_rows, find_twins
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.orbits import Recovered
 from attngeom.models.symmetry import Units
@@ -82,19 +77,6 @@ def _lost_units(mlp: MLPWeights) -> Array:
     """Per unit, whether it reads what another one reads, or reads or writes nothing."""
     reader = mlp.gate if mlp.gate is not None else mlp.up
     lost = ~np.any(mlp.down, axis=0)
-    lost[_twins(reader)] = True
+    lost[[unit for units in equal_rows(reader) for unit in units]] = True
     reads = np.concatenate([np.any(mlp.up.piece(part), axis=1) for part in mlp.up.parts()])
     return np.asarray(lost | ~(reads | (mlp.up.bias != 0)))
-
-
-def _twins(reader: Affine) -> list[int]:
-    """Rows that occur twice, with their biases: of those whose beginnings do."""
-    heads = np.concatenate([reader.piece(part)[:, :ROW_BEGINNING] for part in reader.parts()])
-    # Adding zero makes −0.0 to 0.0, so that equal rows have equal bytes.
-    biases = reader.bias + 0.0
-    beginnings = [head.tobytes() + bias.tobytes() for head, bias in zip(heads + 0.0, biases)]
-    counts = Counter(beginnings)
-    unclear = [i for i, beginning in enumerate(beginnings) if counts[beginning] > 1]
-    wholes = [sha256((reader.piece(slice(i, i + 1)) + 0.0).tobytes() + biases[i].tobytes()).digest() for i in unclear]
-    counts_of_wholes = Counter(wholes)
-    return [i for i, whole in zip(unclear, wholes) if counts_of_wholes[whole] > 1]

@@ -7,7 +7,9 @@ with them. Each finding names the layer, the part and a value.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ import numpy as np
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import SCORES_FAR, SLOW_ROTATION
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.limits.work import ROW_BEGINNING
+from attngeom.models.affine import Affine
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.matching import head_features
 from attngeom.models.model import Model
 from attngeom.models.readers import key_bias_is_invisible, switches, value_bias_is_constant
@@ -183,6 +187,19 @@ def _score_gap(weights: AttentionWeights, i: int, j: int, share: int) -> float:
     return math.sqrt(gap) / max(math.sqrt(size), 1e-300)
 
 
+def equal_rows(reader: Affine) -> list[list[int]]:
+    """Rows of a map that are equal, with their biases: of those whose beginnings are."""
+    starts = np.concatenate([reader.piece(part)[:, :ROW_BEGINNING] for part in reader.parts()])
+    # Adding zero makes −0.0 to 0.0, so that equal rows have equal bytes.
+    biases = reader.bias + 0.0
+    beginnings = [start.tobytes() + bias.tobytes() for start, bias in zip(starts + 0.0, biases)]
+    counts, classes = Counter(beginnings), dict[bytes, list[int]]()
+    for i in (i for i, beginning in enumerate(beginnings) if counts[beginning] > 1):
+        digest = sha256((reader.piece(slice(i, i + 1)) + 0.0).tobytes() + biases[i].tobytes()).digest()
+        classes.setdefault(digest, []).append(i)
+    return [rows for rows in classes.values() if len(rows) > 1]
+
+
 def _head_findings(
     layer: int, part: str, rows: list[HeadRow], weights: AttentionWeights, centred: bool
 ) -> list[Remark]:
@@ -280,22 +297,15 @@ def _norm_findings(layer: int, block: TransformerBlock, stored: LayerWeights) ->
 
 
 def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) -> list[Remark]:
-    mlps = [folded.mlp] if isinstance(folded.mlp, MLPWeights) else []
-    if isinstance(folded.mlp, ExpertsWeights):
-        mlps = [*folded.mlp.experts, *([folded.mlp.shared] if folded.mlp.shared is not None else [])]
     remarks = []
-    for number, mlp in enumerate(mlps):
+    for number, mlp in enumerate(folded.hidden.values()):
         part = "mlp" if isinstance(folded.mlp, MLPWeights) else f"expert {number}"
         dead = int((~np.any(mlp.down, axis=0)).sum())
         if dead:
             text = f"{dead} hidden units write nothing: their rows are invisible"
             remarks.append(Remark(layer=layer, part=part, text=text, value=dead))
         reader = mlp.gate if mlp.gate is not None else mlp.up
-        rows = np.concatenate([reader.weight, reader.bias[:, None]], axis=1)
-        probe = rows @ np.asarray(np.random.default_rng(0).normal(size=rows.shape[1]), dtype=rows.dtype)
-        order = np.argsort(probe, kind="stable")
-        close = np.flatnonzero(np.diff(probe[order]) == 0)
-        twice = sum(1 for i in close if np.array_equal(rows[order[i]], rows[order[i + 1]]))
+        twice = sum(len(units) - 1 for units in equal_rows(reader))
         if twice:
             text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
             remarks.append(Remark(layer=layer, part=part, text=text, value=twice))

@@ -121,21 +121,14 @@ def _is_identity(block: TransformerBlock, weights: LayerWeights) -> bool:
     """Whether a block adds nothing: zeros come out of every sublayer, and norms behind them keep zeros."""
     if any(norms.stream is not None for norms in block.norms):
         return False
-    silent = [_is_silent(weights.norms.get("attention.output"), *_written(weights.attention))]
-    if weights.cross is not None:
-        silent.append(_is_silent(weights.norms.get("cross.output"), *_written(weights.cross)))
-    mlps = [weights.mlp] if isinstance(weights.mlp, MLPWeights) else _every(weights.mlp)
-    silent += [_is_silent(weights.norms.get("mlp.output"), mlp.down, mlp.down_bias) for mlp in mlps]
+    silent = [
+        _is_silent(weights.norms.get(f"{place}.output"), own.output, own.output_bias)
+        for place, own in weights.attentions.items()
+    ]
+    output = weights.norms.get("mlp.output")
+    silent += [_is_silent(output, mlp.down, mlp.down_bias) for mlp in weights.hidden.values()]
     epsilons = [norms.output.eps for norms in block.norms if norms.output is not None]
     return all(silent) and all(eps > 0 for eps in epsilons)
-
-
-def _every(mlp: ExpertsWeights) -> list[MLPWeights]:
-    return [*mlp.experts, *([] if mlp.shared is None else [mlp.shared])]
-
-
-def _written(weights: AttentionWeights) -> tuple[Array, Array]:
-    return weights.output, weights.output_bias
 
 
 def _is_silent(norm: NormWeights | None, *written: Array) -> bool:
