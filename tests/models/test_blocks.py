@@ -38,9 +38,10 @@ from attngeom.programs.passes import run, value
 from attngeom.programs.points import NamedPoint
 from attngeom.rank import upper as upper_bounds
 from attngeom.rank.lower import bound_rank
-from attngeom.rank.search import Field, Symmetries
+from attngeom.rank.search import Field, Symmetries, find_symmetries
 from attngeom.rank.suggestions import find_suggested
 from attngeom.rank.upper import derivations_at
+from attngeom.verification.derivations import Derivations
 from tests.effort import choose, examples, repeat, thorough
 from tests.models.kinds import (
     BARE,
@@ -240,6 +241,24 @@ def test_choices_of_experts_keep_a_margin() -> None:
     point = NamedPoint(block_program(kind.block, kind.width), "test")
     _, clear = point.patterns([(k,) * (point.levels + 1) for k in range(40)])
     assert isinstance(kind.block.mlp, Experts) and kind.block.mlp.expert_groups > 1 and clear.sum() > 30
+
+
+def test_symmetries_of_every_region_that_are_none_of_the_whole_are_not_calculated(monkeypatch) -> None:
+    """Rows of the router of one group, of which one is kept: a shift shows nowhere, but where the choice changes."""
+    unit = MLP(width=1, activation="silu", gated=True)
+    experts = Experts(
+        expert=unit, count=4, active=2, router="softmax", expert_groups=2, active_groups=1, normalised=True
+    )
+    lower = bound_rank(block_program(TransformerBlock(attention=None, mlp=experts), 3))
+    fields, proofs, expanded = find_symmetries(lower).fields, derivations_at(lower.point), []
+    whole = Derivations._expanded
+    monkeypatch.setattr(Derivations, "_expanded", lambda self, own: expanded.append(1) or whole(self, own))
+    verdicts = {}
+    for number, field in enumerate(fields):
+        expanded.clear()
+        verdicts[number] = proofs.vanishes(field), len(expanded)
+    unproven = [steps for proven, steps in verdicts.values() if not proven]
+    assert len(unproven) == 14 and sum(unproven) == 0 and len(fields) == 18
 
 
 def test_samples_are_drawn_while_they_raise_the_rank() -> None:

@@ -13,7 +13,8 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.trials import WITNESS_SAMPLES
 from attngeom.limits.work import ENTRY_WEIGHTS
 from attngeom.programs import Program
-from attngeom.programs.points import NamedPoint, Progress
+from attngeom.programs.passes import Traces
+from attngeom.programs.points import NamedPoint, Progress, Sample
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.lower import RankBound, bound_rank
@@ -93,14 +94,34 @@ def bound_above(
     return min(candidates, key=lambda x: x.value)
 
 
+class _FreePatterns(NamedPoint):
+    """The same weights and inputs, and any numbers in place of patterns: as free as they are in a proof on paper."""
+
+    def patterns(self, samples: Sequence[Sample]) -> tuple[dict[int, Array], Array]:
+        """Small numbers, which are residues of every prime, other ones for each sample."""
+        known, clear = super().patterns(samples)
+        free = {}
+        for place, pattern in known.items():
+            seeds = samples if len(pattern) == len(samples) else [()] * len(pattern)
+            rows = [np.random.default_rng([place, *seed]).integers(2, 1000, pattern.shape[1:]) for seed in seeds]
+            free[place] = np.asarray(rows, dtype=np.float64).reshape(pattern.shape)
+        return free, np.ones_like(clear)
+
+
 def derivations_at(point: NamedPoint) -> Derivations:
-    """The calculus of changes of a program, with values at a few samples of a point to say where to expand."""
+    """The calculus of changes of a program, with values at a few samples of a point to say where to expand.
+
+    What vanishes for the patterns of one region alone is not expanded: no proof would come of it.
+    """
     program = reading.CheckedProgram.from_json(point.program.to_json())
     values: list[Array] = []
-    try:
-        traces, _ = point.evaluate(point.draw(WITNESS_SAMPLES))
-    except SingularError:
-        return Derivations(program, values, point.prime)
+    traces: Traces = []
+    for own in (_FreePatterns(point.program, point.name, point.region), point):
+        try:
+            traces, _ = own.evaluate(own.draw(WITNESS_SAMPLES))
+            break
+        except SingularError:
+            continue
     for trace_ in traces:
         assert trace_ is not None
         result = np.broadcast_to(trace_.result, (WITNESS_SAMPLES, *trace_.result.shape[1:]))
