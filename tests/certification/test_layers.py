@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attngeom.certification import certify
-from attngeom.certification.layers import fits_degrees
+from attngeom.certification.map_parts import fits_degrees
 from attngeom.errors import AttnGeomError, DomainError, FormatError, InputError, SizeError
 from attngeom.exact.domains import QQ, Array
 from attngeom.layer.polynomial_maps import PolynomialMap, expand_network, map_domain, map_from_json
@@ -86,6 +86,37 @@ def test_generic_networks_of_two_layers_are_found() -> None:
         assert certify(given, layers=2, causal=causal).verdict == "realizable"
         # The other mask has another function.
         assert certify(given, layers=2, causal=not causal).verdict == "not_realizable"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_three_layers_are_peeled(seed: int) -> None:
+    """M_1 of rank two without mask: weights come out, and are rechecked; else nothing is claimed."""
+    rng = np.random.default_rng([31, seed])
+    architecture = Architecture((2, 2, 2, 2 + seed % 2), 2, tokens=2, causal=seed == 5)
+    while True:
+        tensors = {name: QQ.convert(rng.integers(1, 6, shape)) for name, shape in architecture.tensor_shapes()}
+        weights = Weights.from_tensors(architecture, tensors, QQ)
+        if all(QQ.rank(m) == 2 for m in (*weights.virtual().M, weights.virtual().L)):
+            break
+    if seed == 4:
+        tensors["layers.0.K"] = QQ.convert([[1, 2], [2, 4]])
+        weights = Weights.from_tensors(architecture, tensors, QQ)
+    given = expand_network(weights)
+    answer = certify(given, layers=3, causal=architecture.causal)
+    if seed >= 4:
+        assert answer.verdict == "undecided" and "rk M_1 ≥ 2" in answer.reason
+        return
+    assert answer.verdict == "realizable" and answer.certificate is not None
+    verdict = verify(answer.certificate.to_json())
+    assert verdict.valid, verdict.reason
+    # |X|²⁶ X more is no network, though it rotates with the tokens: never called one.
+    x = map_domain(2, given.t).ring.gens()
+    norm = sum((y * y for y in x), x[0] * 0)
+    more = tuple(
+        tuple(f + (norm**13 * x[2 * k + i] if i < 2 else 0) for k, f in enumerate(row))
+        for i, row in enumerate(given.outputs)
+    )
+    assert certify(PolynomialMap(2, given.d_out, given.t, 27, more), layers=3).verdict != "realizable"
 
 
 def two_layers(seed: int) -> PolynomialMap:

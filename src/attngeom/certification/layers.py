@@ -2,7 +2,7 @@
 
 docs/theorems/depth.md: rotations of the tokens (Theorem T1), the factors of one token and their multiplicities in
 base 3 (T2), the part that is linear in one token (T3). For one token this is a decision but for linear factors that are
-not rational; for two layers and more tokens weights are searched by solving linear equations (T4).
+not rational; for more tokens weights are searched by solving linear equations (T4, T5).
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from attngeom.certification.map_parts import (
+    coefficient_matrix,
+    fits,
+    fits_degrees,
+    linear_matrix,
+    peel,
+    quadrics,
+    symmetric_matrix,
+)
 from attngeom.certification.results import LayerVerdict
 from attngeom.errors import InputError, check_positive
 from attngeom.exact.domains import QQ, Array
@@ -236,7 +245,7 @@ class _Question:
     def _search(self, splits: list[tuple[list[Any], list[Any]]]) -> LayersCertification:
         """Two layers: M_1 from the linear part, L from the forms, M_2 by linear equations."""
         if self.layers > 2:
-            return self.answer("undecided", "every relation that is known holds; weights are searched for two layers")
+            return self._peeled()
         row = next((row for row in linear_part(self.map, self.mask) if any(row)), None)
         candidates = [] if row is None else first_attention(row)
         is_forced = len(splits) == len(candidates) == 1
@@ -253,6 +262,28 @@ class _Question:
                     )
                     return self.answer("not_realizable", reason, witness={"linear": data})
         return self.answer("undecided", "every relation that is known holds; no weights were found by linear equations")
+
+    def _peeled(self) -> LayersCertification:
+        """Three layers and more: Theorem T5, where M_1 is determined up to scale; what it finds is expanded."""
+        row = next((row for row in linear_part(self.map, self.mask) if any(row)), None)
+        candidates = [] if row is None else first_attention(row)
+        reason = "every relation that is known holds; weights are searched where rk M_1 ≥ 2, t ≥ d, without mask"
+        if self.mask.hides or len(candidates) != 1 or QQ.rank(candidates[0]) < 2:
+            return self.answer("undecided", reason)
+        (first,) = candidates
+        rest = peel(self.map, first, self.seed)
+        if rest is None:
+            return self.answer("undecided", f"{reason}; no map behind M_1 was found by linear equations")
+        inner = certify_layers(rest, self.layers - 1, seed=self.seed)
+        if inner.values is not None:
+            X, ring = generic_input(self.map.d, self.map.t), map_domain(self.map.d, self.map.t)
+            for M in (first, *inner.attention):
+                X = lightning(X, ring.convert(M))
+            values = ring.matmul(ring.convert(inner.values), X).tolist()
+            if all(f == g for row, other in zip(values, self.map.outputs) for f, g in zip(row, other)):
+                words = f"weights of {self.layers} layers expand to the map"
+                return self.realizable([first, *inner.attention], inner.values, words)
+        return self.answer("undecided", f"{reason}; of the map behind M_1: {inner.reason}"[:300])
 
     def _second_attention(self, first: Array, L: Array) -> tuple[Array | None, list[Any]]:
         """M_2 with L Z Zᵀ M_2 Z = F, Z = X Xᵀ M_1 X, checked as polynomials; or inputs at which there is none."""
@@ -311,60 +342,6 @@ def one_token_forms(given: PolynomialMap) -> list[Any]:
     X = ring.zeros((given.d, given.t))
     X[:, 0] = ring.ring.gens()
     return [row[0] for row in given.at(X)]
-
-
-def coefficient_matrix(forms: Sequence[Any]) -> Array:
-    """One row for each form, one column for each monomial that occurs."""
-    monomials = sorted({tuple(map(int, m)) for f in forms for m in f.monoms()})
-    return QQ.convert([[f[m] for m in monomials] for f in forms])
-
-
-def fits(listed: Sequence[tuple[Any, int]], layers: int) -> bool:
-    """Whether Π f^e is Π q_i^(3^(l−i)) with quadrics q_i: digits in base 3 (Theorem T2)."""
-    return fits_degrees([(f.total_degree(), e) for f, e in listed], layers)
-
-
-def fits_degrees(listed: Sequence[tuple[int, int]], layers: int) -> bool:
-    """Whether the digits of the multiplicities, weighted by degrees, add up to two at each of the l places.
-
-    >>> fits_degrees([(2, 3), (1, 1), (1, 1)], 2), fits_degrees([(1, 8)], 2), fits_degrees([(4, 2)], 2)
-    (True, True, False)
-    """
-    if any(e >= 3**layers for _, e in listed):
-        return False
-    return all(sum(size * (e // 3**place % 3) for size, e in listed) == 2 for place in range(layers))
-
-
-def quadrics(listed: Sequence[tuple[Any, int]], layers: int, ring: Any) -> list[Any]:
-    """q_1, …, q_l by the digits of the multiplicities."""
-    forms = []
-    for place in reversed(range(layers)):
-        q = ring.constant(1)
-        for f, e in listed:
-            q = q * f ** (e // 3**place % 3)
-        forms.append(q)
-    return forms
-
-
-def symmetric_matrix(q: Any) -> Array:
-    """The symmetric matrix of a quadratic form."""
-    d = len(q.context().gens())
-    M = QQ.zeros((d, d))
-    for exponents, value in q.terms():
-        k, l = [k for k, e in enumerate(exponents) for _ in range(int(e))]
-        M[k, l] += value / 2
-        M[l, k] += value / 2
-    return M
-
-
-def linear_matrix(forms: Sequence[Any]) -> Array:
-    """The rows of linear forms."""
-    d = len(forms[0].context().gens())
-    L = QQ.zeros((len(forms), d))
-    for i, f in enumerate(forms):
-        for exponents, value in f.terms():
-            L[i, [int(e) for e in exponents].index(1)] = value
-    return L
 
 
 def evaluate_one_token(attention: Sequence[Array], values: Array, d: int) -> list[Any]:

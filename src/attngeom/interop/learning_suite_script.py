@@ -4,7 +4,8 @@ SCRIPT = '''"""Run an estimator of learning coefficients over the points beside 
 
 Each point has a proven lambda. An estimate passes if it lies within three standard errors over the chains, or within
 the tolerance, and if its error tells lambda from half the rank of the Hessian; for multiplicity m > 1 the volume has a
-logarithm, so that it may lie below lambda by up to 2 (m - 1)/log(n beta).
+logarithm, so that it may lie below lambda by up to 2 (m - 1)/log(n beta). The tolerance, 6 %, covers the suggested
+step: unadjusted steps of a tenth of the largest stable one give up to 5.3 % too much.
 """
 import argparse, importlib.util, json, math, os, pathlib, sys, tempfile
 from fractions import Fraction
@@ -101,7 +102,7 @@ def main():
     parser.add_argument("--inputs", type=int, default=256)
     parser.add_argument("--inverse-temperature", type=float, help="n beta, in place of the suggested one")
     parser.add_argument("--step", type=float, default=1.0, help="times the suggested step")
-    parser.add_argument("--tolerance", type=float, default=0.05, help="as a share of lambda")
+    parser.add_argument("--tolerance", type=float, default=0.06, help="as a share of lambda")
     parser.add_argument("--only", help="one point, by its folder")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -31,6 +31,8 @@ WIDE_SLICES_FROM = 200
 """Widths from which few slices are drawn: each costs two products of matrices of that width."""
 EXPANDED_BLOCK = 16
 """Widths up to which the block of a head is expanded into its table of quadrics."""
+PEELED_UNKNOWNS = 200
+"""Coefficients of the map behind a first layer, which linear equations over Q give."""
 COMMUTANT_UNKNOWNS = 2500
 """Entries of (X, Y): beyond, exact commutants take minutes."""
 SIGN_CHOICES = 2**14
