@@ -55,6 +55,66 @@ FUNCTIONS = {
 }
 
 
+@jax.custom_jvp
+def wrong_derivative(x):
+    return jnp.tanh(x)
+
+
+wrong_derivative.defjvp(lambda given, changes: (wrong_derivative(given[0]), 0 * changes[0]))
+
+
+def combine(a, b):
+    return a[0] * b[0], a[1] * b[0] + b[1]
+
+
+def counted(w, x):
+    """The state of a scan holds an integer, and its rows are indices."""
+
+    def step(state, i):
+        count, h = state
+        return (count + 1, jnp.tanh(w["A"] @ h) + x[i] * count), h * i
+
+    return jax.lax.scan(step, (0, x), jnp.arange(3) % 2)[1]
+
+
+SQUARE, TWO = {"A": (2, 2)}, {"A": (3, 2), "B": (2, 3)}
+WRITTEN = {
+    "scan with a counter": (counted, SQUARE, (2,), 4),
+    "scan backwards": (
+        lambda w, x: jax.lax.scan(lambda c, t: (jnp.tanh(w["A"] @ c + t), c @ t), jnp.zeros(2), x, reverse=True)[1],
+        SQUARE, (3, 2), 4,
+    ),
+    "associative scan": (
+        lambda w, x: jax.lax.associative_scan(combine, (jax.nn.sigmoid(x @ w["A"]), x))[1], SQUARE, (4, 2), 4
+    ),
+    "loop": (lambda w, x: jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(w["A"] @ c) + i, x), SQUARE, (2,), 4),
+    "vmap of rows": (lambda w, x: jax.vmap(lambda r: jnp.tanh(r @ x))(w["A"]).sum(), SQUARE, (2,), 4),
+    "derivative that lies": (lambda w, x: wrong_derivative(w["A"] @ x), SQUARE, (2,), 4),
+    "no gradient": (lambda w, x: jax.lax.stop_gradient(w["A"]) @ x, SQUARE, (2,), 4),
+    "gradient inside": (lambda w, x: jax.grad(lambda y: jnp.sum(jnp.tanh(w["A"] @ y)))(x), SQUARE, (2,), 4),
+    "trace": (lambda w, x: jnp.einsum("ii,j->j", w["A"], x), SQUARE, (2,), 1),
+    "diagonal": (lambda w, x: jnp.einsum("ii,i->i", w["A"], x), SQUARE, (2,), 2),
+    "outer sum": (lambda w, x: jnp.einsum("ij,k->k", w["A"], x), SQUARE, (2,), 1),
+    "three factors": (lambda w, x: jnp.einsum("ij,jk,k->i", w["B"], w["A"], x), TWO, (2,), 4),
+    "quadratic form": (lambda w, x: jnp.einsum("i,ij,j->", x, w["A"], x), SQUARE, (2,), 3),
+    "fixed branch": (lambda w, x: jax.lax.cond(True, lambda y: w["A"] @ y, lambda y: y, x), SQUARE, (2,), 4),
+    "fixed places": (lambda w, x: jnp.take_along_axis(w["A"] * x, np.array([[1, 0], [0, 0]]), 1), SQUARE, (2,), 3),
+    "variance": (lambda w, x: jnp.var(w["A"] @ x), SQUARE, (2,), 2),
+    "softplus": (lambda w, x: w["B"] @ jax.nn.softplus(w["A"] @ x), TWO, (2,), 12),
+    "logsumexp": (lambda w, x: jax.scipy.special.logsumexp(x @ w["A"], axis=-1), SQUARE, (3, 2), 4),
+    "masked softmax": (lambda w, x: jax.nn.softmax(w["A"] @ x, where=np.array([True, True])), SQUARE, (2,), 2),
+    "float32 inside": (lambda w, x: jnp.tanh((w["A"] @ x).astype(jnp.float32)), SQUARE, (2,), 4),
+}  # fmt: skip
+"""Written in ways that mislead a tracer; dimensions by hand."""
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_ways_to_write_are_no_other_functions(name):
+    function, shapes, shape, dimension = WRITTEN[name]
+    found = attngeom.analyze(function, shape, weights=weights(**shapes))
+    assert (found.dimension, found.standing) == (dimension, "proven"), found.reason
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_dimensions_of_functions_are_proven(name):
     function, shapes, shape, dimension = FUNCTIONS[name]
@@ -80,6 +140,16 @@ REFUSED = {
     "branches on data": lambda w, x: w["a"] @ x if x.sum() > 0 else x,
     "while": lambda w, x: jax.lax.while_loop(lambda s: s.sum() < 1, lambda s: s + w["a"] @ x, x),
     "sort": lambda w, x: jnp.sort(w["a"] @ x),
+    "random numbers": lambda w, x: w["a"] @ x + jax.random.normal(jax.random.PRNGKey(0), (2,)),
+    "constant with NaN": lambda w, x: w["a"] @ x + np.array([0.0, np.nan]),
+    "int64": lambda w, x: (w["a"] @ x).astype(int),
+    "bfloat16": lambda w, x: (w["a"] @ x).astype(jnp.bfloat16),
+    "complex128": lambda w, x: jnp.fft.fft(w["a"] @ x).real,
+    "compared with ==": lambda w, x: jnp.where(x == 0, w["a"] @ x, x),
+    "argmax": lambda w, x: w["a"][jnp.argmax(x)],
+    "pure_callback": lambda w, x: jax.pure_callback(np.tanh, jax.ShapeDtypeStruct((2,), np.float64), w["a"] @ x),
+    "out of bounds": lambda w, x: jnp.take(w["a"] @ x, np.array([0, 7]), mode="fill"),
+    "convert|int32": lambda w, x: jax.lax.cond(x[0] > 0, lambda y: w["a"] @ y, lambda y: y, x),
 }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import erf, expit
 
+import attngeom
 from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.programs import trace
 from tests.programs.modules import MODULES
@@ -155,3 +156,16 @@ def test_bad_weights_are_refused(weights, error):
 def test_what_is_no_network_is_refused():
     with pytest.raises(InputError, match="a function"):
         trace(3, (3,), weights={"b": 3})
+
+
+@pytest.mark.parametrize(("shape", "weights"), [((4, 2), (2, 3)), ((2, 2), (2, 2)), ((2,), (2, 2))])
+def test_a_maximum_that_is_subtracted_and_added_again(shape, weights):
+    """log Σ exp(s − m) + m: the sum does not keep the axis of the maximum."""
+
+    def network(w, x):
+        scores = x @ w["A"]
+        largest = scores.max(-1, keepdims=True)
+        return np.log(np.exp(scores - largest).sum(-1)) + largest[..., 0]
+
+    answer = attngeom.analyze(network, shape, weights={"A": weights})
+    assert (answer.dimension, answer.standing) == (weights[0] * weights[1], "proven")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import TRACED_OUTPUTS
 from attngeom.limits.trials import TRACED_POINTS
@@ -80,7 +80,7 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
         traces = run(program, Point(RealArithmetic(), {name: x[None] for name, x in tensors.items()}))
         ours = value(program, traces)[0]
         with np.errstate(all="ignore"):
-            theirs = np.asarray(reference(tensors), dtype=np.float64)
+            theirs = _run(reference, tensors)
         if theirs.shape != ours.shape:
             raise InputError(f"the traced program gives shape {ours.shape}, the network {theirs.shape}: report this")
         both = np.isfinite(ours) & np.isfinite(theirs)
@@ -99,6 +99,17 @@ def compare(program: Program, reference: Reference, seed: int) -> None:
             f"the network gives no finite number at {TRACED_POINTS} random points (NaN constants, logarithms or roots "
             "of negative numbers?); write it so that it exists at generic weights and inputs"
         )
+
+
+def _run(reference: Reference, tensors: dict[str, Array]) -> Array:
+    """The network at arrays; InputError with what it raised."""
+    try:
+        return np.asarray(reference(tensors), dtype=np.float64)
+    except AttnGeomError:
+        raise
+    except Exception as error:  # whatever the network raises
+        words = (str(error).strip().splitlines() or [""])[0][:90]
+        raise InputError(f"the network raised {type(error).__name__} at arrays: {words}") from None
 
 
 def flatten(weights: Any, prefix: str = "") -> dict[str, Any]:

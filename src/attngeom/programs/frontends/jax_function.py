@@ -28,7 +28,6 @@ reshape transpose broadcast_in_dim squeeze expand_dims concatenate stack unstack
 dynamic_update_slice rev pad gather split copy_p copy device_put tile
 """
 INDEX_WORK = frozenset(_MOVES.split())
-CALLS = ("pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
 
 
 def accepts(network: Any, weights: Any) -> bool:
@@ -74,7 +73,7 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         return parts[0] if len(parts) == 1 else jax.numpy.concatenate([x.ravel() for x in parts])
 
     with _double_precision():
-        fixed = {k: x for k, x in enumerate(examples) if k not in free}
+        fixed = {k: jax.numpy.asarray(x) for k, x in enumerate(examples) if k not in free}
 
         def varying(tensors: dict[str, Any], *given: Any) -> Any:
             rest = iter(given)
@@ -97,7 +96,7 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
 
     def reference(tensors: dict[str, Array]) -> Array:
         with _double_precision():
-            given = [tensors[free[k]] if k in free else x for k, x in enumerate(examples)]
+            given = [jax.numpy.asarray(tensors[free[k]] if k in free else x) for k, x in enumerate(examples)]
             return np.asarray(whole({name: jax.numpy.asarray(tensors[name]) for name in leaves}, *given))
 
     return builder.build(as_node(builder, result)), reference
@@ -135,6 +134,10 @@ class JaxInterpreter:
         inner = params.get("call_jaxpr", params.get("jaxpr", params.get("fun_jaxpr")))
         if name == "scan":
             return self.scan(params, args)
+        if name == "cond" and not isinstance(args[0], Traced):
+            # An index that no data reach: one of the branches is taken.
+            branch = params["branches"][min(max(int(args[0]), 0), len(params["branches"]) - 1)]
+            return self.run(branch.jaxpr, branch.consts, args[1:])
         if inner is not None and name not in ("while", "cond"):
             constants = getattr(inner, "consts", ())
             return self.run(getattr(inner, "jaxpr", inner), constants, args)
@@ -172,7 +175,10 @@ class JaxInterpreter:
 
 
 def _plain(value: Any) -> Any:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except TypeError:
+        raise InputError("keys of random numbers met; a network without random numbers is required") from None
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
@@ -184,10 +190,13 @@ def _bind(equation: Any) -> Callable[..., list[Any]]:
 
         arrays = [jax.numpy.asarray(x) for x in args]
         params = dict(equation.params)
-        if any(x.dtype.kind == "i" for x in arrays) and "fill_value" in params:
-            params["fill_value"] = None
+        if any(x.dtype.kind == "i" for x in arrays):
+            # Numbers of entries: what is read out of bounds has none, and empty arrays are those of any kind.
+            beyond = 1 + max(int(x.max()) for x in arrays if x.size)
+            params |= {"fill_value": beyond} if "fill_value" in params else {}
+            arrays = [x.astype(np.int64) if not x.size else x for x in arrays]
         results = equation.primitive.bind(*arrays, **params)
-        return [np.asarray(x) for x in (results if equation.primitive.multiple_results else [results])]
+        return [_plain(x) for x in (results if equation.primitive.multiple_results else [results])]
 
     return call
 
@@ -217,14 +226,32 @@ def _circle(part: int) -> Callable[..., Any]:
 
 def _convert(builder: Builder, x: Any, *, new_dtype: Any, **options: Any) -> Any:
     if np.dtype(new_dtype).kind != "f":
-        raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep floats")
+        raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep float32 or float64")
     return x
 
 
 def _select(builder: Builder, which: Any, *cases: Any) -> Any:
     if len(cases) != 2:
         raise InputError(f"a choice among {len(cases)} cases met; two are known: use jnp.where")
-    return np.where(which, cases[1], cases[0])
+    if isinstance(which, Traced):
+        return np.where(which, cases[1], cases[0])
+    # Of plain choices, what is not taken may be NaN.
+    chosen = np.broadcast_to(np.asarray(which, dtype=bool), np.shape(cases[0]))
+    if chosen.all() or not chosen.any():
+        return cases[int(bool(chosen.all()))]
+    taken = [x if isinstance(x, Traced) else np.where(chosen == side, x, 0.0) for side, x in enumerate(cases)]
+    return np.where(chosen, taken[1], taken[0])
+
+
+def _compare_to_itself(is_equal: bool) -> Callable[..., Any]:
+    """x == x is true and x != x false, where x exists: how JAX asks for NaN."""
+
+    def compare(builder: Builder, a: Any, b: Any) -> Any:
+        if a is not b:
+            raise InputError("data compared with == or != met; use > or <")
+        return np.full(a.shape, is_equal)
+
+    return compare
 
 
 def _largest(builder: Builder, x: Any, *, axes: Any, **options: Any) -> Any:
@@ -275,6 +302,11 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "sign": entry(np.sign),
     "erf": entry(_erf),
     "erfc": entry(lambda x: 1 - _erf(x)),
+    "eq": _compare_to_itself(True),
+    "ne": _compare_to_itself(False),
+    "is_finite": lambda builder, x: np.ones(x.shape, dtype=bool),
+    "sinh": entry(lambda x: (np.exp(x) - np.exp(-1 * x)) / 2),
+    "cosh": entry(lambda x: (np.exp(x) + np.exp(-1 * x)) / 2),
     "gt": entry(np.greater),
     "ge": entry(np.greater_equal),
     "lt": entry(np.less),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,11 @@ class Traced(NDArrayOperatorsMixin):
         source, axes, kind = self.shift
         largest = maximum_over(Traced(self.builder, source), axes, keepdims=True)
         own: Any = Traced(self.builder, self.node)
+        if kind != "maximum" and largest.ndim > self.ndim:
+            # A sum over some of its axes did not keep them.
+            dropped = combinations(axes, largest.ndim - self.ndim)
+            shapes = ([n for k, n in enumerate(largest.shape) if k not in gone] for gone in dropped)
+            largest = largest.reshape(next(x for x in shapes if all(n in (1, m) for n, m in zip(x, self.shape))))
         result: Traced = own - largest if kind == "subtracted" else own * np.exp(-1 * largest)
         if kind == "maximum":
             fits = largest.size == self.size
