@@ -102,22 +102,10 @@ def scores_of(weights: Weights, X: Array) -> Iterator[Array]:
 
 
 def _sizes_of_paths(weights: Weights, index: int, Y: Array) -> Array:
-    """Σ |O| (|V| |Y| P + |V| r P (1 − P) |S|) of a layer: its rounding errors are in proportion to it.
-
-    S are the scores, sums of absolute values; r is |Y|, or what the tokens differ by if attention is normalised: errors
-    of the scores then do not matter where tokens are equal. Lightning: P = |S|.
-    """
-    rule, Z = weights.architecture.rule, np.abs(Y)
-    reach = np.ptp(Y, axis=-1, keepdims=True) if rule.is_normalised else Z
-    total = np.zeros(1)
+    """The sizes of the paths through the heads of a layer, added up: its rounding errors are in proportion to them."""
+    rule, total = weights.architecture.rule, np.zeros(1)
     for head in weights.layers[index]:
-        sizes = swap(np.abs(head.K) @ Z) @ (np.abs(head.Q) @ Z)
-        V = np.abs(head.V)
-        if rule.is_polynomial:
-            part = V @ Z @ rule.weights(sizes, RR)
-        else:
-            P = rule.weights(swap(head.K @ Y) @ (head.Q @ Y), RR)
-            part = V @ Z @ P + V @ np.broadcast_to(reach, Z.shape) @ (P * (1 - P) * rule.over_temperature(sizes, RR))
+        part = rule.path_sizes(head.tensors, Y)
         total = total + (part if head.O is None else np.abs(head.O) @ part)
     return total
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
+from attngeom.comparison.exact_decision import compare_exact
 from attngeom.comparison.float_decision import compare_floats
 from attngeom.comparison.kinds import compare_kinds
 from attngeom.comparison.results import Comparison, Report, ignore
@@ -50,5 +50,4 @@ def compare(
         raise DomainError(f"weights over {first.domain.name} given; rational or float weights are required")
     if not first.architecture.is_plain:
         return compare_kinds(first, second, tolerance, seed, report)
-    decide = compare_lightning if first.architecture.rule.is_polynomial else compare_transcendental
-    return decide(first, second, seed, report)
+    return compare_exact(first, second, seed, report)

@@ -33,7 +33,13 @@ from attngeom.results import Failure
 CARRIED = "a symmetry carries the first weights to the second"
 
 
-def compare_lightning(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
+def compare_exact(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
+    """Rational networks of a kind of the papers compared, by evaluation where it is exact and by theorems elsewhere."""
+    decide = _compare_lightning if first.architecture.rule.is_polynomial else _compare_transcendental
+    return decide(first, second, seed, report)
+
+
+def _compare_lightning(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
     """The verdict on two rational lightning networks; without a proof of equality, equality modulo random primes."""
     one, two = clear(first), clear(second)
     separation = screen(one, two, seed)
@@ -99,7 +105,7 @@ def screen(first: ClearedNetwork, second: ClearedNetwork, seed: int) -> Separati
     return present_separation(first, second, QQ.convert(X), (one, two), field)
 
 
-def compare_transcendental(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
+def _compare_transcendental(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
     """The verdict on two rational softmax or sigmoid networks.
 
     Decided without exception for one layer of heads (Theorems D and S); for softmax with one head and no skip
@@ -109,7 +115,7 @@ def compare_transcendental(first: Weights, second: Weights, seed: int, report: R
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((2, 2), 1, kind="softmax"), QQ, seed=0)
-    >>> compare_transcendental(w, w, 0).standing
+    >>> compare_exact(w, w, 0).standing
     'proven'
     """
     architecture = first.architecture

@@ -18,7 +18,7 @@ import numpy as np
 
 from attngeom.canonical.answer import from_form
 from attngeom.canonical.form import canonical_form
-from attngeom.comparison.exact_decision import compare_lightning, compare_transcendental
+from attngeom.comparison.exact_decision import compare_exact
 from attngeom.comparison.float_corrections import least_corrections
 from attngeom.comparison.float_layer import agree_after, agree_with_skip, head_samples, judge_layer
 from attngeom.comparison.float_matching import FloatAlignment, align, relative_distance
@@ -371,22 +371,21 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: Outp
     """Whether the weights, as fractions with denominators 2^n, are proven or almost surely one function."""
     if first.equals(second) or (_vanishes(first) and _vanishes(second)):
         return True
-    architecture = first.architecture
+    if first.architecture.num_parameters > FLOATS_AS_EXACT or _differ_somewhere(first, second, seed, outputs):
+        return False
+    return compare_exact(first.to(QQ), second.to(QQ), seed).same_function is True
+
+
+def _differ_somewhere(first: Weights, second: Weights, seed: int, outputs: OutputTest) -> bool:
+    """Whether values that a kind of attention has mod p differ, or, where it has none, the outputs in floats."""
+    architecture, field = first.architecture, GF(WORD_PRIME)
     rule = architecture.rule
-    if architecture.num_parameters > FLOATS_AS_EXACT:
-        return False
-    if not rule.is_polynomial and not rule.is_normalised:
-        return not outputs.is_far and compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True
-    field = GF(WORD_PRIME)
-    residues = [weights.to(field) for weights in (first, second)]
     if rule.is_normalised:
-        if not field.equal(consensus(residues[0]), consensus(residues[1])):
-            return False
-        return compare_transcendental(first.to(QQ), second.to(QQ), seed).same_function is True
-    X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
-    if not field.equal(forward(residues[0], X), forward(residues[1], X)):
-        return False
-    return compare_lightning(first.to(QQ), second.to(QQ), seed).same_function is True
+        return not field.equal(*(consensus(weights.to(field)) for weights in (first, second)))
+    if rule.is_polynomial:
+        X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
+        return not field.equal(*(forward(weights.to(field), X) for weights in (first, second)))
+    return outputs.is_far
 
 
 def _vanishes(weights: Weights) -> bool:

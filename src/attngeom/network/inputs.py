@@ -11,8 +11,6 @@ from attngeom.limits.memory import SAMPLE_TOKENS
 from attngeom.limits.rounding import INPUT_EXPONENTS, SCORES_FLAT, SCORES_SATURATED
 from attngeom.limits.trials import (
     ALL_SIZES,
-    LEAST_TOKENS,
-    POINT_TOKENS,
     SIZE_MARGIN,
     SIZES_BEYOND,
     SIZES_MEASURED,
@@ -49,8 +47,8 @@ def sizes_of_scores(architecture: Architecture, networks: list[list[LayerExponen
 def _layer_exponents(weights: Weights) -> list[LayerExponents]:
     exponents = []
     for heads, V in zip(weights.layers, weights.value_matrices()):
-        # Softmax: scores of size 1. Lightning beside a skip: as much is added as there was.
-        parts = [[h.Q, h.K, v] if weights.architecture.rule.is_polynomial else [h.Q, h.K] for h, v in zip(heads, V)]
+        # Softmax: scores of size 1. Where A has a scale that V takes back: as much is added as there was.
+        parts = [[h.Q, h.K, v] if weights.architecture.rule.has_scale else [h.Q, h.K] for h, v in zip(heads, V)]
         scores = [sum(map(_exponent, head)) for head in parts if all(part.any() for part in head)]
         total = sum(V[1:], V[0])
         exponents.append((scores, _exponent(total) if total.any() else 0))
@@ -96,9 +94,8 @@ def _attention_changes(weights: Weights, sizes: Array, seed: int) -> Array:
         for head in heads:
             scores = swap(head.K @ Y) @ (head.Q @ Y) / float(architecture.temperature)
             # The scores of one token differ, and where they are not normalised they differ from 0.
-            base = scores.min(axis=-2, keepdims=True) if architecture.rule.is_normalised else 0.0
-            size = np.max(np.abs(scores - base), axis=(-2, -1))
-            if architecture.rule.is_polynomial:
+            size = np.max(np.abs(scores - architecture.rule.reference_scores(scores)), axis=(-2, -1))
+            if architecture.rule.has_scale:
                 size = size * np.max(np.abs(head.value_matrix(RR)))
             changes |= (size > SCORES_FLAT) & (size < SCORES_SATURATED)
         Y = forward_layer(weights, index, Y)
@@ -108,26 +105,14 @@ def _attention_changes(weights: Weights, sizes: Array, seed: int) -> Array:
 def telling_tokens(architecture: Architecture, most: int = SAMPLE_TOKENS) -> int:
     """A number s of tokens such that networks that differ at s tokens differ at t, small where there is such a one.
 
-    Lightning: zero tokens stay zero and change nothing for the others. With a mask the first tokens do not see the
-    later ones. Normalised attention: an input that repeats s tokens t/s times has the outputs of these, repeated. Other
-    attention, and softmax if t has no divisor from 3 to ``most``, needs all tokens.
+    What the kind of attention says of it, for softmax if t has a divisor from 3 to ``most``.
 
     >>> [telling_tokens(Architecture((2, 2), 1, tokens=t, kind="softmax")) for t in (5, 67, 1024)]
     [5, 67, 64]
     """
-    tokens, rule = architecture.tokens, architecture.rule
-    if rule.is_polynomial:
-        return min(tokens, POINT_TOKENS)
-    if architecture.mask.hides:
-        return min(tokens, most)
-    if tokens <= most or not rule.is_normalised:
-        return tokens
-    return max((s for s in range(LEAST_TOKENS, most + 1) if tokens % s == 0), default=tokens)
+    return architecture.rule.telling_tokens(architecture.tokens, most)
 
 
 def with_all_tokens(architecture: Architecture, X: Array) -> Array:
     """An input or output at telling tokens as one at t tokens; with a mask the later tokens are left out."""
-    s, t = X.shape[-1], architecture.tokens
-    if architecture.rule.is_polynomial:
-        return np.concatenate([X, np.full((*X.shape[:-1], t - s), X.ravel()[0] * 0)], axis=-1) if s < t else X
-    return X if architecture.mask.hides else np.tile(X, t // s)
+    return architecture.rule.with_all_tokens(X, architecture.tokens)

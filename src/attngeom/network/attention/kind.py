@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -12,7 +12,7 @@ import numpy as np
 
 from attngeom.errors import DomainError
 from attngeom.exact.arrays import Array, swap
-from attngeom.exact.domains import Domain
+from attngeom.exact.domains import RR, Domain
 from attngeom.network.mask import OPEN, Mask
 from attngeom.network.options import PLAIN, Nodes, Options, Shape
 
@@ -219,6 +219,38 @@ class Attention(Kind):
     def drops_tokens(self) -> bool:
         """Whether few tokens show what many do: further ones may be zero, or hidden by the mask."""
         return self.is_polynomial or self.mask.hides
+
+    def telling_tokens(self, tokens: int, most: int) -> int:
+        """A number s of tokens such that networks that differ at s tokens differ at t, small where there is such a one.
+
+        With a mask the first tokens do not see the later ones; otherwise all are needed.
+        """
+        return min(tokens, most) if self.mask.hides else tokens
+
+    def with_all_tokens(self, X: Array, tokens: int) -> Array:
+        """An input or output at telling tokens as one at t tokens; with a mask the later tokens are left out."""
+        return X
+
+    def reference_scores(self, S: Array) -> Array | float:
+        """The scores from which those of S (..., t, t) are measured: 0 where the size of a score is seen."""
+        return 0.0
+
+    def path_sizes(self, head: Mapping[str, Array], Y: Array) -> Array:
+        """|V| |Y| P + |V| r P (1 − P) |S| of a head of floats: its rounding errors are in proportion to it.
+
+        S are the scores, sums of absolute values; r is what errors of the scores move between tokens, here |Y|.
+        """
+        Q, K, V = (head[letter] for letter in "QKV")
+        Z = np.abs(Y)
+        sizes = swap(np.abs(K) @ Z) @ (np.abs(Q) @ Z)
+        P = self.weights(swap(K @ Y) @ (Q @ Y), RR)
+        reach, values = np.broadcast_to(self.reach(Y), Z.shape), np.abs(V)
+        paths: Array = values @ Z @ P + values @ reach @ (P * (1 - P) * self.over_temperature(sizes, RR))
+        return paths
+
+    def reach(self, Y: Array) -> Array:
+        """How far errors of the scores move an output, for values Y."""
+        return np.abs(Y)
 
     @property
     def formal(self) -> Attention:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from attngeom.exact.arrays import swap
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import RR, Array, Domain
 from attngeom.limits.memory import MASKED_CHUNK
+from attngeom.limits.trials import POINT_TOKENS
 from attngeom.network.attention.kind import Attention, View
 
 if TYPE_CHECKING:
@@ -48,6 +50,21 @@ class Lightning(Attention):
 
     def count_free(self, tokens: int, rank: int) -> int:
         return tokens * min(tokens, rank)
+
+    def telling_tokens(self, tokens: int, most: int) -> int:
+        """Zero tokens stay zero and change nothing for the others."""
+        return min(tokens, POINT_TOKENS)
+
+    def with_all_tokens(self, X: Array, tokens: int) -> Array:
+        s = X.shape[-1]
+        return np.concatenate([X, np.full((*X.shape[:-1], tokens - s), X.ravel()[0] * 0)], axis=-1) if s < tokens else X
+
+    def path_sizes(self, head: Mapping[str, Array], Y: Array) -> Array:
+        """|V| |Y| P with P = |S|."""
+        Z = np.abs(Y)
+        sizes = swap(np.abs(head["K"]) @ Z) @ (np.abs(head["Q"]) @ Z)
+        paths: Array = np.abs(head["V"]) @ Z @ self.weights(sizes, RR)
+        return paths
 
     def view(self, tokens: int) -> View:
         return "scaled"

@@ -10,6 +10,7 @@ import numpy as np
 
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import Array, Domain
+from attngeom.limits.trials import LEAST_TOKENS
 from attngeom.network.attention.kind import Attention, Key, View, up_to_sign
 
 if TYPE_CHECKING:
@@ -38,6 +39,25 @@ class Softmax(Attention):
     def count_free(self, tokens: int, rank: int) -> int:
         """Columns sum to 1."""
         return tokens * (tokens - 1)
+
+    def telling_tokens(self, tokens: int, most: int) -> int:
+        """Without a mask an input that repeats s tokens t/s times has the outputs of these, repeated."""
+        if self.mask.hides or tokens <= most:
+            return super().telling_tokens(tokens, most)
+        return max((s for s in range(LEAST_TOKENS, most + 1) if tokens % s == 0), default=tokens)
+
+    def with_all_tokens(self, X: Array, tokens: int) -> Array:
+        return X if self.mask.hides else np.tile(X, tokens // X.shape[-1])
+
+    def reference_scores(self, S: Array) -> Array | float:
+        """The least score of each token: only differences count."""
+        least: Array = S.min(axis=-2, keepdims=True)
+        return least
+
+    def reach(self, Y: Array) -> Array:
+        """What the tokens differ by: where they are equal, errors of the scores do not matter."""
+        spread: Array = np.ptp(Y, axis=-1, keepdims=True)
+        return spread
 
     def view(self, tokens: int) -> View:
         """All from three tokens on; one token attends to itself whatever the scores are."""
