@@ -38,7 +38,8 @@ NO_LIMITS = {
         "network/options.py": "BASE",
     },
     "the random points that a name stands for": {
-        "programs/points.py": "REAL_STEPS REAL_MIDDLE REAL_SCALE INDEX_BITS",
+        "programs/points.py": "REAL_STEPS REAL_MIDDLE REAL_SCALE",
+        "programs/streams.py": "INDEX_BITS",
     },
     "seeds": {
         "canonical/faithful.py": "SEED",

@@ -297,3 +297,29 @@ class ModularArithmetic(Arithmetic):
             x, y = self.reduce(self.times(x, x) - self.times(y, y)), self.reduce(2 * self.times(x, y))
             left = left >> 1
         return real, np.where(multiples < 0, -imaginary, imaginary)
+
+
+def evaluate_pattern(kind: str, x: Array) -> Array:
+    """The pattern of real numbers, as 0.0 and 1.0."""
+    if kind == "positive":
+        return np.where(x > 0, 1.0, 0.0)
+    order = np.argsort(-x, axis=-1, kind="stable")
+    return np.asarray(order[..., :, None] == np.arange(x.shape[-1]), dtype=np.float64)
+
+
+def pattern_margin(kind: str, x: Array, zeros: Array) -> Array:
+    """For each sample, how far x is from where its pattern changes, relative to its size.
+
+    Entries that vanish in the whole region (``zeros``) never change sign, nor their order among themselves.
+    """
+    zeros = np.broadcast_to(zeros, x.shape)
+    size = np.abs(x).reshape(len(x), -1).max(axis=1) + 1.0 if x[0].size else np.ones(len(x))
+    if kind == "positive":
+        gaps = np.where(zeros, np.inf, np.abs(x))
+    else:
+        order = np.argsort(x, axis=-1, kind="stable")
+        gone = np.take_along_axis(zeros, order, axis=-1)
+        gaps = np.diff(np.take_along_axis(x, order, axis=-1), axis=-1)
+        gaps = np.where(gone[..., 1:] & gone[..., :-1], np.inf, gaps)
+    least = gaps.reshape(len(x), -1).min(axis=1) if gaps[0].size else np.full(len(x), np.inf)
+    return np.asarray(least / size)

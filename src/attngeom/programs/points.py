@@ -22,16 +22,14 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.memory import SAMPLED_ENTRIES
 from attngeom.limits.recheck import PATTERN_MARGIN
 from attngeom.limits.trials import SAMPLE_TRIES
-from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic
+from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic, evaluate_pattern, pattern_margin
 from attngeom.programs.existence import InputPool, RootFilter
-from attngeom.programs.operations import Point, evaluate_pattern, pattern_margin
+from attngeom.programs.operations import Point
 from attngeom.programs.passes import Traces, needed_entries, pull, run, value, vanishing_entries
 from attngeom.programs.program import Program
-from attngeom.programs.streams import HashedStreams, MixedStreams, Streams
+from attngeom.programs.streams import HashedStreams, MixedStreams, Streams, input_index, join_indices
 
 REAL_STEPS, REAL_MIDDLE, REAL_SCALE = 4097, 2048, 1024
-INDEX_BITS = 20
-"""Of the index of one input in that of a sample."""
 
 Sample = tuple[int, ...]
 Progress = Callable[[str, int, int], None]
@@ -380,22 +378,3 @@ class NamedPoint:
         full = np.concatenate(rows)
         full[missing | ~clear[0]] = np.nan
         return full
-
-
-def input_index(r: int, k: int) -> int:
-    """Which of the k-th inputs a sample with index r has.
-
-    >>> input_index(7, 0), input_index(7, 1), [input_index(join_indices([5, 3, 9]), k) for k in range(3)]
-    (7, 7, [5, 3, 9])
-    """
-    size: int = 2**INDEX_BITS
-    return (r + (r >> INDEX_BITS * k if k else 0)) % size
-
-
-def join_indices(indices: Sequence[int]) -> int:
-    """The index of a sample whose k-th input is the one with the k-th index."""
-    size: int = 2**INDEX_BITS
-    first = indices[0]
-    if max(indices) >= size:
-        raise SingularError("no roots at this point; another one is required")
-    return sum(int((r - first) % size if k else r) << INDEX_BITS * k for k, r in enumerate(indices))

@@ -14,8 +14,12 @@ from math import prod
 
 import numpy as np
 
+from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
 from attngeom.exact.points import residues, residues_of_many, stream
+
+INDEX_BITS = 20
+"""Of the index of one input in that of a sample."""
 
 
 class Streams(ABC):
@@ -90,3 +94,22 @@ def _mix(numbers: Array, p: int) -> Array:
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         x = x ^ (x >> np.uint64(31))
     return (x % np.uint64(p)).astype(np.int64)
+
+
+def input_index(r: int, k: int) -> int:
+    """Which of the k-th inputs a sample with index r has.
+
+    >>> input_index(7, 0), input_index(7, 1), [input_index(join_indices([5, 3, 9]), k) for k in range(3)]
+    (7, 7, [5, 3, 9])
+    """
+    size: int = 2**INDEX_BITS
+    return (r + (r >> INDEX_BITS * k if k else 0)) % size
+
+
+def join_indices(indices: Sequence[int]) -> int:
+    """The index of a sample whose k-th input is the one with the k-th index."""
+    size: int = 2**INDEX_BITS
+    first = indices[0]
+    if max(indices) >= size:
+        raise SingularError("no roots at this point; another one is required")
+    return sum(int((r - first) % size if k else r) << INDEX_BITS * k for k, r in enumerate(indices))

@@ -18,8 +18,8 @@ import numpy as np
 from attngeom.errors import SingularError
 from attngeom.exact.arrays import Array
 from attngeom.limits.recheck import PATTERN_MARGIN
-from attngeom.programs.arithmetic import ModularArithmetic, RealArithmetic
-from attngeom.programs.operations import OPERATIONS, Point, Trace, evaluate_pattern, pattern_margin
+from attngeom.programs.arithmetic import ModularArithmetic, RealArithmetic, evaluate_pattern, pattern_margin
+from attngeom.programs.operations import OPERATIONS, Point, Trace
 from attngeom.programs.passes import Traces, needed_entries, pull, run, vanishing_entries
 from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
