@@ -256,12 +256,11 @@ class OrderOfExperts(_ExpertsFactor):
         return ExpertOrder(order, np.zeros(router.shape[1]), 0.0).act(self.block, layer)
 
     def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
-        a, b = (self.experts(layer).router for layer in (target, aligned))
-        bias = by_entry(a.bias[:, None], b.bias[:, None])
-        yield Errors(TensorPart("mlp", "router"), by_entry(a.weight, b.weight), bias)
-        one, other = (self.experts(layer).shared_gate for layer in (target, aligned))
-        if one is not None and other is not None:
-            yield Errors(TensorPart("mlp", "shared_gate"), by_entry(one.weight, other.weight), None)
+        one, other = self.experts(target), self.experts(aligned)
+        for name, a, b in (("router", one.router, other.router), ("shared_gate", one.shared_gate, other.shared_gate)):
+            if a is not None and b is not None:
+                bias = by_entry(a.bias[:, None], b.bias[:, None])
+                yield Errors(TensorPart("mlp", name), by_entry(a.weight, b.weight), bias)
 
 
 @dataclass(frozen=True)
