@@ -110,7 +110,7 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
         **({} if comparison.same_function else lineage_facts(one, other)),
         "compared": comparison,
         "verdict": VERDICTS[comparison.same_function],
-        "differences": [[(min(1.0, x / 10), f"{x:.2g}") for x in row] for row in ratios[:PAGE_HEADS]],
+        "differences": [[(min(1.0, x / 10), _short(x)) for x in row] for row in ratios[:PAGE_HEADS]],
         "unit": "1: as large as rounding explains",
         "elements": [],
         "tables": [
@@ -121,11 +121,25 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     }
 
 
+def _short(ratio: float) -> str:
+    """A ratio in at most five characters, which fit a cell.
+
+    >>> _short(0.25), _short(31.4), _short(2.6e6)
+    ('0.25', '31', '3e6')
+    """
+    if not 99.5 <= ratio < float("inf"):
+        return f"{ratio:.2g}"
+    digit, power = f"{ratio:.0e}".split("e")
+    return f"{digit}e{int(power)}"
+
+
 def lineage_facts(one: str, other: str) -> Facts:
     """Whether the second model was made from the first: layers of the second × layers of the first."""
     descent = lineage(open_model(other), [open_model(one)])
     table = descent.parents[0].table
-    cells = [] if table is None else [[(max(0.0, x), f"{x:.2f}") for x in row] for row in table.tolist()]
+    cells = (
+        [] if table is None else [[(max(0.0, x), f"{round(x, 2) + 0.0:.2f}") for x in row] for row in table.tolist()]
+    )
     is_drawn = cells and max(len(cells), len(cells[0])) <= PAGE_HEADS
     return {"likeness": cells if is_drawn else [], "cards": {"Was the second made from the first?": descent}}
 
