@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -104,5 +105,7 @@ def test_what_is_not_read_is_told_in_one_line(folder, capsys, words, text):
     before = set(folder.iterdir())
     assert run([str(folder / word) if word in names else word for word in words]) == 2
     error = capsys.readouterr().err.strip()
-    assert text in error and len(error.splitlines()) == 1 and len(error) <= 200
+    assert text in error and len(error.splitlines()) == 1
+    # How long the path of the folder is depends on the machine.
+    assert len(error.replace(f"{folder}{os.sep}", "")) <= 140
     assert set(folder.iterdir()) == before
