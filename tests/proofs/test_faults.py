@@ -289,7 +289,6 @@ def test_some_faults_blind_verify() -> None:
 
 WITHOUT_A_FAULT = {
     "exact.arrays": "types alone",
-    "exact.primes": "constants; the lone checker has its own",
     "layer.terms": "how a long list of terms is stored, not what it says",
 }
 

@@ -151,8 +151,8 @@ def _lower_mod_p(
 def _lower_by_balls(architecture: Architecture, most: int, seed: int) -> LowerBound:
     """The rank at random weights, enclosed by balls: no roots mod p are needed.
 
-    >>> _lower_by_balls(Architecture((2, 2), 2, kind="deltanet", normalised_keys=True, tokens=2), 10, 0).value
-    9
+    >>> _lower_by_balls(Architecture((2, 2), 2, kind="deltanet", normalised_keys=True, tokens=2), 11, 0).value
+    11
     """
     weights = random_weights(architecture, RR, seed).to(QQ)
     return LowerBound(

@@ -61,11 +61,11 @@ def product_pair(ranks: RankTable) -> Pair | None:
     counts = interval_counts(ranks)
     full = counts.pop((0, last), 0)
     total = Pair.coordinates(full * (ranks[0, 0] + ranks[last, last] - full))
-    sources, sinks = ([J for J in counts if J[side] == end] for side, end in ((0, 0), (1, last)))
+    sources, targets = ([J for J in counts if J[side] == end] for side, end in ((0, 0), (1, last)))
     # An end that a source reaches in one step is seen to first order.
-    direct = [(S, T) for S in sources for T in sinks if T[0] <= S[1] + 1]
+    direct = [(S, T) for S in sources for T in targets if T[0] <= S[1] + 1]
     total += Pair.coordinates(sum(counts[S] * counts[T] for S, T in direct))
-    apart = [(S, T) for S in sources for T in sinks if T[0] > S[1] + 1]
+    apart = [(S, T) for S in sources for T in targets if T[0] > S[1] + 1]
     chains = _chains(counts, apart, last)
     if chains is None:
         return None
