@@ -104,10 +104,13 @@ def derive(base: Sample, partner: Sample, number: int, steps: int) -> Iterator[S
     yield sample("quantised to 4 bits", {name: quantise(w) for name, w in state.items()})
     yield sample("20 % noise", {n: w * (1 + 0.2 * rng.normal(size=w.shape)) for n, w in state.items()})
     yield sample("upcycled to experts", *upcycle(state, config, rng))
-    places = [
-        (int(rng.integers(2)), int(rng.integers(config["num_hidden_layers"])))
-        for _ in range(config["num_hidden_layers"] + 1)
-    ]
+    places: list[tuple[int, int]] = []
+    while {which for which, _ in places} != {0, 1}:
+        # A merge has layers of both.
+        places = [
+            (int(rng.integers(2)), int(rng.integers(config["num_hidden_layers"])))
+            for _ in range(config["num_hidden_layers"] + 1)
+        ]
     states = [state, {name: tensor.numpy() for name, tensor in to_weights(partner.model).items()}]
     stacked = {name: w for name, w in state.items() if ".layers." not in name}
     for place, (which, layer) in enumerate(places):
@@ -298,6 +301,11 @@ def report(rows: list[dict[str, Any]], disguises: Mapping[str, tuple[str, ...]])
     return table
 
 
+def shorten(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row with five digits."""
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in row.items()}
+
+
 def reference_table(rows: list[dict[str, Any]], made_by: str) -> dict[str, Any]:
     """The table that the package ships: undisguised pairs by kind."""
     plain = [row for row in rows if row["disguise"] == "none"]
@@ -386,11 +394,13 @@ def main() -> None:
     chosen = [(number, s) for number, s in enumerate(samples) if number % SIXTEENTHS < options.share]
     rows = [row for number, sample in chosen for row in measure(sample, number, bases, disguises)]
     made = f"benchmarks/lineage.py --seeds {seeds} --steps {steps} --share {options.share}"
+    # Pairs are kept whatever is concluded from them.
+    if options.pairs:
+        lines = ",\n".join(json.dumps(shorten(row)) for row in rows)
+        options.pairs.write_text(f'{{"made_by": {json.dumps(made)}, "rows": [\n{lines}\n]}}\n')
     shipped = conclude(rows, [sample for _, sample in chosen], disguises, made)
     if options.reference:
         options.reference.write_text(json.dumps(shipped, indent=1) + "\n")
-    if options.pairs:
-        options.pairs.write_text(json.dumps({"made_by": made, "rows": rows}) + "\n")
 
 
 if __name__ == "__main__":

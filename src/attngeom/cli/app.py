@@ -221,8 +221,15 @@ def _is_idealised(path: Path) -> bool:
 
 
 def describe(error: object) -> str:
-    """A message as one line of at most :data:`MESSAGE_CHARACTERS` characters."""
-    text = " ".join(str(error).split())
+    """A message as one line of at most :data:`MESSAGE_CHARACTERS` characters; long paths give way before its end does.
+
+    >>> describe("/a" + 200 * "/long" + "/folder/file: give a file")
+    '…/file: give a file'
+    """
+    words = str(error).split()
+    if len(" ".join(words)) > MESSAGE_CHARACTERS:
+        words = [f"…{os.sep}{Path(x).name}" if len(Path(x).parts) > 2 else x for x in words]
+    text = " ".join(words)
     return text if len(text) <= MESSAGE_CHARACTERS else text[: MESSAGE_CHARACTERS - 1] + "…"
 
 
