@@ -26,7 +26,7 @@ Same = Callable[[Array, Array], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
+class _ReadLayers:
     """One network with its copies, layer by layer: the next one reads basis · y + constant for hidden coordinates y."""
 
     copies: list[Weights]
@@ -70,7 +70,7 @@ def match_layers(first: list[Weights], second: list[Weights], same: Same) -> boo
     True proves that the functions are the same, to the accuracy of ``same``; False proves nothing.
     """
     architecture = first[0].architecture
-    one, two = _Side(first), _Side(second)
+    one, two = _ReadLayers(first), _ReadLayers(second)
     for index in range(architecture.num_layers):
         last = index == architecture.num_layers - 1
         step = _match_layer(one, two, index, same, is_hidden=not last and not architecture.residual)
@@ -94,14 +94,14 @@ def match_layers(first: list[Weights], second: list[Weights], same: Same) -> boo
     return True
 
 
-def _added(side: _Side, biases: list[Array] | None) -> list[Array] | None:
+def _added(side: _ReadLayers, biases: list[Array] | None) -> list[Array] | None:
     """Constants that skip connections carry to the end, and those of the last layer."""
     if side.constants is None:
         return biases
     return side.constants if biases is None else [side.domain.add(*pair) for pair in zip(side.constants, biases)]
 
 
-def _carried(side: _Side, biases: list[Array] | None) -> _Side:
+def _carried(side: _ReadLayers, biases: list[Array] | None) -> _ReadLayers:
     return replace(side, constants=_added(side, biases))
 
 
@@ -109,7 +109,9 @@ def _agree(one: list[Array], two: list[Array], same: Same) -> bool:
     return one[0].shape == two[0].shape and same(np.stack([x.ravel() for x in one]), np.stack([x.ravel() for x in two]))
 
 
-def _match_layer(one: _Side, two: _Side, index: int, same: Same, is_hidden: bool) -> tuple[_Side, _Side] | None:
+def _match_layer(
+    one: _ReadLayers, two: _ReadLayers, index: int, same: Same, is_hidden: bool
+) -> tuple[_ReadLayers, _ReadLayers] | None:
     """Both sides behind the layer; None if heads, or what they write, do not agree."""
     kind = one.copies[0].architecture.mechanism
     moves = is_hidden and kind.has_linear_values
@@ -134,7 +136,9 @@ def _match_layer(one: _Side, two: _Side, index: int, same: Same, is_hidden: bool
     return _in_bases(one, two, maps, same) if moves else (replace(one, bases=None), replace(two, bases=None))
 
 
-def _in_bases(one: _Side, two: _Side, maps: tuple[list[Array], list[Array]], same: Same) -> tuple[_Side, _Side] | None:
+def _in_bases(
+    one: _ReadLayers, two: _ReadLayers, maps: tuple[list[Array], list[Array]], same: Same
+) -> tuple[_ReadLayers, _ReadLayers] | None:
     """Both sides with columns of their value maps as bases of the hidden coordinates; None if the others differ."""
     domain = one.domain
     stacks = [np.concatenate(parts, axis=2) for parts in maps]
@@ -168,7 +172,7 @@ def _coordinates(B: Array, W: Array, domain: Domain) -> Array:
     return domain.matmul(domain.inverse(domain.matmul(B.T, B)), domain.matmul(B.T, W))
 
 
-def _variants(side: _Side, heads: list[Head], pivot: int, is_hidden: bool) -> Iterator[HeadInvariants]:
+def _variants(side: _ReadLayers, heads: list[Head], pivot: int, is_hidden: bool) -> Iterator[HeadInvariants]:
     """The invariants of a head for all copies, and with its two maps exchanged where it has two."""
     kind, domain = side.copies[0].architecture.mechanism, side.domain
     choices = [heads]

@@ -70,7 +70,8 @@ for(const r of rows)if(!r.hidden)r.open=open});document.querySelector('.filters'
 """
 _INDEX = "[0-9a-zA-Zα-ω]"
 _SUBSCRIPT = re.compile(
-    rf"_\{{([^{{}}]{{1,40}})\}}|(?<![^\W\d])(?P<name>[^\W\d_]{{1,2}})_(?:\(([^()]{{1,20}})\)|({_INDEX}{{1,3}})(?!{_INDEX}|_))"
+    r"_\{([^{}]{1,40})\}|(?<![^\W\d])(?P<name>[^\W\d_]{1,2})_"
+    rf"(?:\(([^()]{{1,20}})\)|({_INDEX}{{1,3}})(?!{_INDEX}|_))"
 )
 _SUPERSCRIPT = re.compile(rf"\^\{{([^{{}}]{{1,40}})\}}|(?<=[\w)\]])\^(?:\(([^()]{{1,40}})\)|({_INDEX}+))")
 

@@ -178,7 +178,8 @@ class NamedPoint:
         below: dict[int, Array] = {}
         for level in range(self.levels, -1, -1):
             point = Point(self.domain(level), self.weights(level), below, patterns)
-            traces = run(program, point, lambda place, level=level: fixed[place] and depth[place] >= level)  # type: ignore[misc]
+            is_run = [flag and own >= level for flag, own in zip(fixed, depth)]
+            traces = run(program, point, is_run.__getitem__)
             below = {}
             for place, (node, flags) in enumerate(zip(program.nodes, self._needed)):
                 trace = traces[place]

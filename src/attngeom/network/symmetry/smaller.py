@@ -23,6 +23,7 @@ from attngeom.network.symmetry.factor import (
     Tensors,
     Views,
 )
+from attngeom.network.symmetry.translation import Additive
 
 
 class Subgroup(HeadFactor):
@@ -296,40 +297,13 @@ class ScaleSign(HeadPart):
 
 
 @dataclass(frozen=True)
-class KeyBias(HeadPart):
+class KeyBias(HeadPart, Additive):
     """R^a: the bias of the keys of normalised attention, which no output sees, moves freely."""
 
     name: ClassVar[str] = "key-bias"
 
-    @property
-    def count(self) -> int:
-        return self.size
-
-    def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
-        for i in range(self.size):
-            change = domain.zeros((self.size, 1))
-            change[i, 0] = domain.one
-            yield {(self.layer, self.head, "bK"): change}
-
-    def identity(self, domain: Domain) -> Array:
-        return domain.zeros((self.size, 1))
-
-    def random(self, rng: np.random.Generator, draw: Draw, domain: Domain) -> Array:
-        return np.concatenate([draw(1, rng) for _ in range(self.size)])
-
-    def check(self, element: Any) -> None:
-        if np.shape(element) != (self.size, 1):
-            raise InputError(f"a translation of shape {np.shape(element)} given; {(self.size, 1)} is required")
-
-    def act(self, element: Array, tensors: Tensors, domain: Domain) -> Tensors:
-        place = (self.layer, self.head, "bK")
-        return {place: domain.reduce(tensors[place] + element)}
-
-    def compose(self, late: Array, early: Array, domain: Domain) -> Array:
-        return domain.reduce(late + early)
-
-    def inverse(self, element: Array, domain: Domain) -> Array:
-        return domain.reduce(-element)
+    def changes(self, element: Array, tensors: Tensors, domain: Domain) -> Tensors:
+        return {(self.layer, self.head, "bK"): element}
 
     def transposed_inverse(self, element: Array, domain: Domain) -> Array:
         return domain.zeros(element.shape)
