@@ -178,7 +178,7 @@ class NamedPoint:
         below: dict[int, Array] = {}
         for level in range(self.levels, -1, -1):
             point = Point(self.domain(level), self.weights(level), below, patterns)
-            is_run = [flag and own >= level for flag, own in zip(fixed, depth)]
+            is_run = [flag and depth[place] >= level for place, flag in enumerate(fixed)]
             traces = run(program, point, is_run.__getitem__)
             below = {}
             for place, (node, flags) in enumerate(zip(program.nodes, self._needed)):
