@@ -218,7 +218,7 @@ def _block_kinds() -> Iterator[Kind]:
 
 
 def _mlp_kinds() -> Iterator[Kind]:
-    names: tuple[Activation, ...] = ("gelu", "quick_gelu", "tanh", "sigmoid", "relu")
+    names: tuple[Activation, ...] = ("gelu", "quick_gelu", "tanh", "sigmoid", "relu", "relu2")
     for name in names:
         yield Kind(name=f"mlp, {name}", block=sequential(None, replace(PLAIN, activation=name), LAYER))
     yield Kind(name="mlp, gated relu", block=sequential(None, replace(GATED, activation="relu"), RMS))

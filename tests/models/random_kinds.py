@@ -247,6 +247,8 @@ class KindSampler:
         clamped = self.flip(0.15) if gated else self.flip(self.rare / 4)
         oai = self.flip(0.15) if gated else self.flip(self.rare / 4)
         activation: Activation = ACTIVATIONS[int(self.rng.integers(len(ACTIVATIONS)))]
+        if activation == "relu" and self.seed % 2:
+            activation = "relu2"
         return MLP(
             width=width,
             activation="swiglu_oai" if oai else activation,

@@ -16,6 +16,7 @@ from attngeom.models import (
     compare,
     compose,
     express,
+    fingerprint,
     fold,
     inverse,
     open_model,
@@ -252,3 +253,28 @@ def test_fixed_residual_streams_are_refused() -> None:
     for model in (reference("bert"), pooled, bare):
         with pytest.raises(InputError, match="residual stream is fixed"):
             teleport(model, 0, parts=("residual",))
+
+
+@pytest.mark.parametrize(("family", "activation"), [("arcee", "relu2"), ("nemotron", "relu"), ("llama", "relu"),
+                                                    ("llama", "relu2"), ("arcee", "silu")])  # fmt: skip
+@pytest.mark.parametrize("scale", [4.0, -4.0])
+def test_scales_of_homogeneous_units(family: str, activation: str, scale: float) -> None:
+    """φ(cx) = cⁿ φ(x) for c > 0 alone: a switch times c with its column divided by cⁿ is the same function or none."""
+    own = reference(family)
+    config, state = {**own.config, "hidden_act": activation}, state_of(own)
+    model, moved = open_model(state, config), dict(state)
+    degree = 2 if activation == "relu2" else 1
+    for name, tensor in state.items():
+        rows = np.where(np.arange(20) % 3 == 1, scale, 1.0)
+        if f"layers.1.mlp.{'gate' if family == 'llama' else 'up'}_proj." in name:
+            moved[name] = (tensor.T * rows).T
+        if "layers.1.mlp.down_proj.weight" in name:
+            moved[name] = tensor / np.abs(rows) ** degree
+    other = open_model(moved, config)
+    same = scale > 0 and activation != "silu"
+    gap = relative(outputs(family, other), outputs(family, model))
+    assert (gap < 1e-13) if same else (gap > 1e-4)
+    assert compare(model, other).same_function is same
+    assert (fingerprint(model).digest == fingerprint(other).digest) is same
+    if same:
+        assert relative(outputs(family, canonicalize(other).moved()), outputs(family, model)) < 1e-12

@@ -115,6 +115,8 @@ class TrueFunction:
         xp = self.xp
         if activation == "relu":
             return x * (x.real > 0)
+        if activation == "relu2":
+            return x * x * (x.real > 0)
         if activation == "gelu":
             return x * (1 + self.erf(x / np.sqrt(2))) / 2
         if activation == "gelu_tanh":
@@ -226,7 +228,7 @@ class Sample:
 
 
 def _is_smooth(mlp: MLP | Experts) -> bool:
-    return isinstance(mlp, MLP) and mlp.activation != "relu" and mlp.limit is None
+    return isinstance(mlp, MLP) and not mlp.activation.startswith("relu") and mlp.limit is None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
     "relu": "relu",
+    "relu2": "relu2",
     "tanh": "tanh",
     "sigmoid": "sigmoid",
 }

@@ -55,6 +55,8 @@ def activate(x: Array, name: str) -> Array:
         return np.asarray(x * scipy.special.expit(x))
     if name == "relu":
         return np.maximum(x, 0)
+    if name == "relu2":
+        return np.maximum(x, 0) ** 2
     return np.asarray(np.tanh(x) if name == "tanh" else scipy.special.expit(x))
 
 

@@ -309,7 +309,7 @@ def _unit_findings(layer: int, block: TransformerBlock, folded: LayerWeights) ->
         if twice:
             text = f"{twice} hidden units have the in-weights of another one: only sums of their outputs are seen"
             remarks.append(Remark(layer=layer, part=part, text=text, value=twice))
-        relu = isinstance(block.mlp, MLP) and block.mlp.activation == "relu" and block.mlp_norms.input is not None
+        relu = isinstance(block.mlp, MLP) and block.mlp.degree > 0 and block.mlp_norms.input is not None
         fixed = int((~switches(mlp, NormWeights.plain(mlp.down.shape[0]))).sum()) if relu else 0
         if fixed:
             text = f"{fixed} ReLU units cannot switch on the sphere that they read: they are zero or affine"

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.models.affine import Affine
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.probes import PAIRS, AttentionProbe, Input, LatentInput, Vectors
-from attngeom.models.readers import has_unit_scale, switches, value_bias_is_constant
+from attngeom.models.readers import switches, value_bias_is_constant
 from attngeom.models.residues import P, apply, dot, integers, residue
 from attngeom.models.specification import MLP, Experts, Norm, TransformerBlock
 from attngeom.models.symmetry import factors
@@ -156,14 +157,21 @@ class LayerEvaluator:
         down = apply(mlp.down.T, [self.down_probe])[:, 0]
         up = source.read(mlp.up, "y" if spec.gated else "x")
         gate = None if mlp.gate is None else source.read(mlp.gate, "x")
-        free = has_unit_scale(spec)
-        if spec.activation == "relu" and not switches(mlp, source.weights).all():
+        free, degree = spec.has_unit_scale, spec.degree
+        if degree and not switches(mlp, source.weights).all():
             self.is_generic = False
-        signs = _first_signs(mlp.down) if free and not spec.gated else None
+        signs = _first_signs(mlp.down) if degree == 1 and gate is None else None
+        if signs is None and degree:
+            # Even powers and products with up do not know the sign of the row that switches.
+            signs = _row_signs(mlp.up if mlp.gate is None else mlp.gate, source)
         values = []
         for j in range(mlp.units):
-            row = [] if gate is None else [int(gate[j, 1]), int(gate[j, 0])]
-            if free:
+            row: list[Any] = [] if gate is None else [int(gate[j, 1]), int(gate[j, 0])]
+            if degree and gate is not None:
+                row = [_power(gate[j], degree, int(up[j, k] * down[j] % P)) for k in (1, 0)]
+            elif degree > 1:
+                row = [_power(up[j], degree, int(down[j]))]
+            elif free:
                 row += [int(up[j, 1] * down[j] % P), int(up[j, 0] * down[j] % P)]
             else:
                 row += [int(up[j, 1]), int(up[j, 0]), int(down[j])]
@@ -266,6 +274,20 @@ class LayerEvaluator:
             size = self.block.mlp.count // self.block.mlp.expert_groups
             return sorted(sorted(digests[i : i + size]) for i in range(0, len(digests), size))
         return sorted(digests)
+
+
+def _power(row: Array, degree: int, factor: int) -> list[int]:
+    """Products of ``degree`` of the values of a row, times the factor: what its positive scales leave."""
+    constant, value = int(row[0]), int(row[1])
+    return [pow(value, k, P) * pow(constant, degree - k, P) * factor % P for k in range(degree, -1, -1)]
+
+
+def _row_signs(reader: Affine, source: Input) -> Array:
+    """Sign of the largest entry of every row as it is seen behind the norm: a positive scale keeps it."""
+    rows = reader.weight * source.weights.gain
+    if source.centred:
+        rows = rows - rows.mean(axis=1, keepdims=True)
+    return np.asarray(np.sign(rows[np.arange(len(rows)), np.abs(rows).argmax(axis=1)]))
 
 
 def _first_signs(down: Array) -> Array:

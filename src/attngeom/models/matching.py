@@ -78,7 +78,7 @@ def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
 
     def project(reader: Affine) -> Array:
         points = reader.project(directions) + reader.bias[:, None] * offsets
-        if not spec.gated and spec.activation == "relu":
+        if spec.degree:
             size = np.sqrt(np.einsum("ij,ij->i", reader.weight, reader.weight) + reader.bias**2)
             points = points / np.maximum(size, 1e-300)[:, None]
         return np.asarray(points, dtype=np.float64)

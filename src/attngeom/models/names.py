@@ -113,7 +113,7 @@ def _experts(layout: MLPLayout, experts: Experts) -> Iterator[Row]:
     """Router, correction, the shared expert, and experts one by one or all in one tensor."""
     yield from _linear(TensorPart("mlp", "router"), layout.router, "mlp.input")
     yield TensorPart("mlp", "correction"), TensorPlace(layout.correction)
-    yield from _units(layout, "shared", layout.shared)
+    yield from _units(layout.of_shared, "shared", layout.shared)
     if experts.shared_gate:
         yield from _linear(TensorPart("mlp", "shared_gate"), layout.shared_gate, "mlp.input")
     endings = {"packed_experts": ("", "_bias"), "stacked_experts": (".weight", ".bias")}.get(layout.packing)

@@ -122,13 +122,6 @@ def value_bias_is_constant(attention: GroupedAttention) -> bool:
     return attention.shares_sum_to_one
 
 
-def has_unit_scale(spec: MLP) -> bool:
-    """Whether a hidden unit has a scale between up and down: gated units without clamp, and ReLU units (L6)."""
-    if spec.limit is not None or spec.activation == "swiglu_oai":
-        return False
-    return spec.gated or spec.activation == "relu"
-
-
 def switches(mlp: MLPWeights, norm: NormWeights) -> Array:
     """Per ReLU unit, whether it is on somewhere and off somewhere on the sphere of n, |n| = √d, that it reads."""
     reader = mlp.up if mlp.gate is None else mlp.gate

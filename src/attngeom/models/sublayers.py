@@ -16,7 +16,9 @@ from attngeom.models.checked import Checked, require
 Layout = Literal["half", "interleaved"]
 NormKind = Literal["rms", "layer"]
 Scope = Literal["per_head", "each_head", "all_heads"]
-Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "tanh", "sigmoid", "swiglu_oai"]
+Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "relu2", "tanh", "sigmoid", "swiglu_oai"]
+DEGREES = {"relu": 1, "relu2": 2}
+"""n of the activations with φ(cx) = cⁿ φ(x) for all c > 0."""
 Router = Literal["softmax", "sigmoid"]
 
 SHOW_SCORES = "a softcap or sinks"
@@ -291,6 +293,24 @@ class MLP(Checked):
     up_bias: bool = False
     down_bias: bool = False
     limit: float | None = None
+
+    @property
+    def degree(self) -> int:
+        """n where φ(cx) = cⁿ φ(x) for all c > 0; 0 where there is no such n, or a clamp sees sizes."""
+        return 0 if self.limit is not None else DEGREES.get(self.activation, 0)
+
+    @property
+    def has_unit_scale(self) -> bool:
+        """Whether a hidden unit has a scale between its rows and its column: gated without clamp, or homogeneous."""
+        if self.limit is not None or self.activation == "swiglu_oai":
+            return False
+        return self.gated or self.degree > 0
+
+    def column_scales(self, up: Array, gate: Array | float = 1.0) -> Array:
+        """What columns of down are divided by where rows of up and of the gate are multiplied by these."""
+        if self.gated:
+            return np.asarray(up * gate**self.degree)
+        return np.asarray(up ** max(1, self.degree))
 
     def parameters(self, width: int) -> int:
         rows = self.width * (2 if self.gated else 1)

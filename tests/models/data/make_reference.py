@@ -234,6 +234,13 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.22, "attention_multiplier": 0.4,
          "logits_scaling": 5.0, "num_local_experts": 4, "num_experts_per_tok": 2},
     ),
+    "granitemoeshared": (
+        "GraniteMoeSharedForCausalLM",
+        {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.22, "attention_multiplier": 0.4,
+         "logits_scaling": 5.0, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 7},
+    ),
+    "nemotron": ("NemotronForCausalLM", {**LLAMA, "attention_bias": True, "mlp_bias": True}),
+    "arcee": ("ArceeForCausalLM", LLAMA),
     "glm4_moe": (
         "Glm4MoeForCausalLM",
         {**LLAMA, "moe_intermediate_size": 6, "n_routed_experts": 4, "num_experts_per_tok": 2, "use_qk_norm": True,
@@ -304,8 +311,8 @@ def perturb(model: Any, generator: torch.Generator) -> None:
                 # 0.35 keeps scores of order one at these widths, so that no head is near uniform.
                 tensor.copy_(0.35 * noise)
             elif "norm" in name.lower() or "ln_" in name:
-                gemma = "Gemma" in type(model).__name__
-                base = 0.0 if name.endswith("bias") or gemma else 1.0
+                offset = any(word in type(model).__name__ for word in ("Gemma", "Nemotron"))
+                base = 0.0 if name.endswith("bias") or offset else 1.0
                 tensor.copy_(base + 0.25 * noise)
             else:
                 tensor.copy_(0.3 * noise)

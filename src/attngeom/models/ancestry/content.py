@@ -283,7 +283,11 @@ def _units(spec: MLP, weights: MLPWeights, kind: type, change: Array | None) -> 
     def rows(source: Affine) -> Rows:
         return Rows(source, change, kind)
 
-    down = rows(Affine.linear(weights.down.T))
+    switch = weights.up if weights.gate is None else weights.gate
+    # Positive scales of homogeneous units: what is written is told where the switch has length one.
+    power = spec.degree - (weights.gate is None) if spec.degree else 0
+    column = weights.down.T if not power else weights.down.T * (switch.weight**2).sum(axis=1)[:, None] ** (power / 2)
+    down = rows(Affine.linear(column))
     if weights.gate is None:
         return UnitContent(rows(weights.up), None, down, spec.activation in ODD)
     return UnitContent(rows(weights.gate), rows(weights.up), down)

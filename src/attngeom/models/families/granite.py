@@ -1,4 +1,4 @@
-"""Granite, dense or with experts: Llama with constants that multiply embedding, scores, logits and sublayers."""
+"""Granite, dense or with experts, one of them shared: Llama with constants on embedding, scores, logits, sublayers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ EXPERTS = MLPLayout(
     up="block_sparse_moe.input_linear",
     down="block_sparse_moe.output_linear",
     router="block_sparse_moe.router.layer",
+    shared="shared_mlp.",
+    shared_units=MLPLayout(packing="fused", up="input_linear", down="output_linear"),
 )
 
 
@@ -51,14 +53,25 @@ def specify_granite(config: Config) -> TransformerSpec:
     return _specify(config, "granite", gated_mlp(config, bias=config.flag("mlp_bias", default=False)))
 
 
-def specify_granitemoe(config: Config) -> TransformerSpec:
-    experts = Experts(
+def _experts(config: Config, shared: MLP | None = None) -> Experts:
+    return Experts(
         expert=gated_mlp(config),
+        shared=shared,
         count=config.integer("num_local_experts", default=8),
         active=config.integer("num_experts_per_tok", default=2),
         router="softmax",
     )
-    return _specify(config, "granitemoe", experts)
+
+
+def specify_granitemoe(config: Config) -> TransformerSpec:
+    return _specify(config, "granitemoe", _experts(config))
+
+
+def specify_granitemoeshared(config: Config) -> TransformerSpec:
+    """Without a shared expert where its size is 0."""
+    size = config.integer("shared_intermediate_size", default=0, least=0)
+    shared = replace(gated_mlp(config), width=size) if size else None
+    return _specify(config, "granitemoeshared", _experts(config, shared))
 
 
 def locate_granitemoe(config: Config) -> Places:
@@ -67,3 +80,4 @@ def locate_granitemoe(config: Config) -> Places:
 
 GRANITE = ModelFamily(("granite",), specify_granite, locate_llama)
 GRANITE_MOE = ModelFamily(("granitemoe",), specify_granitemoe, locate_granitemoe)
+GRANITE_MOE_SHARED = ModelFamily(("granitemoeshared",), specify_granitemoeshared, locate_granitemoe)

@@ -14,7 +14,6 @@ PARTS = "several models in one file; save the text model as a model of its own (
 MISSING: Mapping[str, str] = {
     "albert": "layers that share their weights, and a factored embedding",
     "apertus": "an activation with learned constants",
-    "arcee": "squared ReLU",
     "bamba": STATES,
     "bart": POST_CROSS,
     "beit": f"{SCALES}, and tables of relative positions for each layer",
@@ -32,7 +31,6 @@ MISSING: Mapping[str, str] = {
     "gemma3n": "several residual streams that are mixed",
     "gemma4": PARTS,
     "granitemoehybrid": STATES,
-    "granitemoeshared": "a shared expert with its own fused tensors",
     "hunyuan_v1_dense": "QK-norms behind the rotation",
     "jamba": STATES,
     "kimi_linear": CONV,
@@ -45,7 +43,6 @@ MISSING: Mapping[str, str] = {
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
     "modernbert": "windows to both sides",
-    "nemotron": "squared ReLU",
     "nemotron_h": STATES,
     "olmo_hybrid": STATES,
     "persimmon": "QK-norms with biases",

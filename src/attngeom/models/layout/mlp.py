@@ -63,7 +63,7 @@ def read_experts(spec: Experts, layout: MLPLayout, width: int, load: Load) -> Ex
         experts = tuple(MLPWeights(Affine.linear(r[:m]), Affine.linear(r[m:]), out, none) for r, out in zip(rows, down))
     else:
         experts = tuple(read_mlp(spec.expert, layout, width, load, layout.expert.format(e)) for e in range(count))
-    shared = None if spec.shared is None else read_mlp(spec.shared, layout, width, load, layout.shared)
+    shared = None if spec.shared is None else read_mlp(spec.shared, layout.of_shared, width, load, layout.shared)
     gate = read_linear(load, layout.shared_gate, 1, width, False, False) if spec.shared_gate else None
     return ExpertsWeights(router, correction, experts, shared, gate)
 
@@ -89,7 +89,7 @@ def write_experts(spec: Experts, layout: MLPLayout, weights: ExpertsWeights) -> 
         for e, expert in enumerate(weights.experts):
             tensors |= write_mlp(spec.expert, layout, expert, layout.expert.format(e))
     if spec.shared is not None and weights.shared is not None:
-        tensors |= write_mlp(spec.shared, layout, weights.shared, layout.shared)
+        tensors |= write_mlp(spec.shared, layout.of_shared, weights.shared, layout.shared)
     if weights.shared_gate is not None:
         tensors |= store_linear(layout.shared_gate, weights.shared_gate, False, False)
     return tensors

@@ -60,6 +60,12 @@ class MLPLayout:
     expert: str = ""
     shared: str = ""
     shared_gate: str = ""
+    shared_units: MLPLayout | None = None
+
+    @property
+    def of_shared(self) -> MLPLayout:
+        """How the shared expert lies below ``shared``: as any other, or in a way of its own."""
+        return self.shared_units or self
 
 
 @dataclass(frozen=True)

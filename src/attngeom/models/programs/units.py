@@ -47,6 +47,9 @@ class UnitParts(Parts):
         b = self.b
         if name == "relu":
             return b.relu(x)
+        if name == "relu2":
+            positive = b.relu(x)
+            return b.multiply(positive, positive)
         if name == "gelu":
             return b.gelu(x)
         if name == "tanh":

@@ -13,7 +13,6 @@ from attngeom.groups.pivots import first_largest, pivot_signs
 from attngeom.models.affine import Affine, pick_columns
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.matching import assign_points, match_units
-from attngeom.models.readers import has_unit_scale
 from attngeom.models.specification import MLP, Experts, TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
@@ -39,25 +38,36 @@ CORRECTION = TensorPart("mlp", "correction")
 class Units(Part):
     """Hidden unit i of the new map is unit order[i] of the old one, up times scale, down divided by it (L6).
 
-    Without a gate the bias and weight of up are scaled together (ReLU). ``place`` is a name of `LayerWeights.hidden`.
+    Without a gate the bias and weight of up are scaled together and down is divided by the power of the scale that a
+    homogeneous activation has (ReLU, its square); ``gates`` are positive scales of gates of such units. ``place`` is a
+    name of `LayerWeights.hidden`.
     """
 
     order: Array
     scales: Array
     place: str = "mlp"
+    gates: Array | None = None
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        mlp = layer.hidden[self.place]
+        mlp, spec = layer.hidden[self.place], block.hidden[self.place]
         up, down = mlp.up.pick(self.order), pick_columns(mlp.down, self.order)
-        if np.any(self.scales != 1):
-            scales = self.scales.astype(up.weight.dtype)
-            up, down = up.scaled(scales), down / scales
         gate = None if mlp.gate is None else mlp.gate.pick(self.order)
+        if np.any(self.scales != 1):
+            up = up.scaled(self.scales.astype(up.weight.dtype))
+        if gate is not None and self.gates is not None:
+            gate = gate.scaled(self.gates.astype(up.weight.dtype))
+        columns = self.columns(spec)
+        if np.any(columns != 1):
+            down = down / columns.astype(up.weight.dtype)
         return layer.with_hidden(self.place, mlp.with_(gate=gate, up=up, down=down))
 
     def inverse(self) -> Units:
         back = np.argsort(self.order)
-        return Units(back, 1 / self.scales[back], self.place)
+        return Units(back, 1 / self.scales[back], self.place, None if self.gates is None else 1 / self.gates[back])
+
+    def columns(self, spec: MLP) -> Array:
+        """What the columns of down are divided by."""
+        return spec.column_scales(self.scales, 1.0 if self.gates is None else self.gates)
 
 
 @dataclass(frozen=True)
@@ -81,42 +91,51 @@ class HiddenUnits(Factor):
 
     def freedoms(self) -> Iterator[Freedom]:
         signs = "" if self.spec.gated else " positive"
-        scale = f", and one{signs} scale each between up and down" if has_unit_scale(self.spec) else ""
+        scale = f", and one{signs} scale each between up and down" if self.spec.has_unit_scale else ""
+        if self.spec.degree > 1 and not self.spec.gated:
+            scale += f", there to the power {self.spec.degree}"
+        if self.spec.degree and self.spec.gated:
+            scale += ", and one positive scale each between gate and down"
         whose = {"mlp": "the MLP", "shared": "the shared expert"}.get(self.place, "each expert")
         yield Freedom(f"hidden units of {whose}", f"any order of {self.spec.width:,} units{scale}", "none")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         order, spec = sampler.order(layer.hidden[self.place].units), self.spec
-        scales = np.ones(spec.width)
-        if has_unit_scale(spec):
+        scales, gates = np.ones(spec.width), None
+        if spec.has_unit_scale:
             scales = sampler.scales(spec.width) * (sampler.signs(spec.width) if spec.gated else 1.0)
-        yield Units(order, scales, self.place)
+        if spec.gated and spec.degree:
+            gates = sampler.scales(spec.width)
+        yield Units(order, scales, self.place, gates)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Units:
         goal, mlp, spec = target.hidden[self.place], source.hidden[self.place], self.spec
         order = match_units(spec, goal, mlp)
-        if not has_unit_scale(spec):
+        if not spec.has_unit_scale:
             return Units(order, np.ones(mlp.units), self.place)
-        bias = mlp.up.bias[order].astype(np.float64)
-        inner, size = bias * goal.up.bias, bias**2
-        columns = mlp.up.by_columns
-        for part in mlp.up.parts(columns=columns):
-            rows, place = mlp.up.piece(part, order, columns=columns), slice(None) if columns else part
-            inner[place] += np.einsum("ij,ij->i", rows, goal.up.piece(part, columns=columns), dtype=np.float64)
-            size[place] += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        good = (size > 0) & ((inner > 0) | ((inner != 0) & spec.gated))
-        return Units(order, np.where(good, inner / np.where(size > 0, size, 1.0), 1.0), self.place)
+        gates = None
+        if spec.degree and goal.gate is not None and mlp.gate is not None:
+            gates = _scales_between(goal.gate, mlp.gate, order, positive=True)
+        scales = _scales_between(goal.up, mlp.up, order, positive=not spec.gated)
+        return Units(order, scales, self.place, gates)
 
     def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
         """Scales of the units fixed and units sorted by the size of the row that no scale changes."""
         mlp = layer.hidden[self.place]
+        if self.spec.degree and mlp.gate is not None:
+            # Gates of length one, the scale goes into down.
+            lengths = np.sqrt(np.einsum("ij,ij->i", mlp.gate.weight, mlp.gate.weight) + mlp.gate.bias**2)
+            ones = np.ones(mlp.units, lengths.dtype)
+            turn = Units(np.arange(mlp.units), ones, self.place, 1 / np.where(lengths > 0, lengths, 1.0))
+            layer = turn.act(self.block, layer)
+            mlp = layer.hidden[self.place]
         scales = self._scales(mlp, gauge)
         sizes = _sorting_sizes(mlp.gate if mlp.gate is not None else mlp.up)
         if mlp.gate is None:
             sizes = sizes * scales**2
         order = np.argsort(-sizes, kind="stable")
         up, down = mlp.up.pick(order), pick_columns(mlp.down, order)
-        if has_unit_scale(self.spec):
+        if self.spec.has_unit_scale:
             # Both arrays are fresh: scale them in place.
             up.weight[...] *= scales[order, None]
             if gauge == "echelon":
@@ -124,7 +143,7 @@ class HiddenUnits(Factor):
                 pivots = np.take_along_axis(up.weight, places, axis=1)
                 np.put_along_axis(up.weight, places, np.where(pivots != 0, np.sign(pivots), 0), axis=1)
                 up.weight[...] += 0.0
-            down /= scales[order]
+            down /= self.spec.column_scales(scales[order])
             up = Affine(up.weight, up.bias * scales[order])
         gate = None if mlp.gate is None else mlp.gate.pick(order)
         return layer.with_hidden(self.place, mlp.with_(gate=gate, up=up, down=down))
@@ -137,24 +156,27 @@ class HiddenUnits(Factor):
     def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
         """Every unit, the units of the aligned layer taken in order and scaled as they are read."""
         assert isinstance(move, Units)
-        a, b, ones = target.hidden[self.place], aligned.hidden[self.place], np.ones(len(move.order))
-        for name, one, other, scales in (("gate", a.gate, b.gate, ones), ("up", a.up, b.up, move.scales)):
+        a, b = target.hidden[self.place], aligned.hidden[self.place]
+        gates = np.ones(len(move.order)) if move.gates is None else move.gates
+        for name, one, other, scales in (("gate", a.gate, b.gate, gates), ("up", a.up, b.up, move.scales)):
             if one is not None and other is not None:
                 bias = by_entry(one.bias[:, None], (other.bias[move.order] * scales)[:, None])
                 yield Errors(TensorPart(self.place, name, Along.UNIT), gathered(one, other, move.order, scales), bias)
-        down = gathered(Affine.linear(a.down.T), Affine.linear(b.down.T), move.order, 1 / move.scales)
+        down = gathered(Affine.linear(a.down.T), Affine.linear(b.down.T), move.order, 1 / move.columns(self.spec))
         yield Errors(TensorPart(self.place, "down", Along.UNIT), down)
         yield Errors(TensorPart(self.place, "down_bias"), whole(a.down_bias, b.down_bias))
 
     def _scales(self, mlp: MLPWeights, gauge: Gauge) -> Array:
         """Factors of up that fix the scale of every unit, where the unit has one."""
         dtype = mlp.up.weight.dtype
-        if not has_unit_scale(self.spec):
+        if not self.spec.has_unit_scale:
             return np.ones(mlp.units, dtype)
         left = np.sqrt(np.einsum("ij,ij->i", mlp.up.weight, mlp.up.weight) + mlp.up.bias**2)
         right = np.sqrt(np.einsum("ij,ij->j", mlp.down, mlp.down))
         alive = (left > 0) & (right > 0)
-        scales = np.sqrt(np.where(alive, right, 1.0) / np.where(alive, left, 1.0))
+        ratios = np.where(alive, right, 1.0) / np.where(alive, left, 1.0)
+        power = 1 if self.spec.gated else max(1, self.spec.degree)
+        scales = np.sqrt(ratios) if power == 1 else ratios ** (1 / (1 + power))
         if gauge == "echelon":
             largest = np.abs(mlp.up.weight).max(axis=1)
             scales = 1 / np.where(largest > 0, largest, 1.0)
@@ -164,7 +186,7 @@ class HiddenUnits(Factor):
 
 
 def unit_scales(mlp: MLP, constant: bool) -> int:
-    """Scales per hidden unit: (up, down) of gated units, (in, out) of ReLU; a clamp fixes all of them.
+    """Scales per hidden unit: (up, down) of gated units, (in, out) of homogeneous ones; a clamp fixes all of them.
 
     ``constant``: rows of the MLP add a constant (an own bias, or that of a LayerNorm).
     """
@@ -173,7 +195,20 @@ def unit_scales(mlp: MLP, constant: bool) -> int:
     if mlp.activation == "swiglu_oai":
         # up + 1 is what is multiplied: its scale needs a constant that absorbs the 1.
         return int(constant)
-    return int(mlp.gated) + int(mlp.activation == "relu")
+    return int(mlp.gated) + int(mlp.degree > 0)
+
+
+def _scales_between(goal: Affine, rows: Affine, order: Array, *, positive: bool) -> Array:
+    """Per row of the goal the number that brings the row beside it nearest; 1 where none of the sign does."""
+    bias = rows.bias[order].astype(np.float64)
+    inner, size = bias * goal.bias, bias**2
+    columns = rows.by_columns
+    for part in rows.parts(columns=columns):
+        piece, place = rows.piece(part, order, columns=columns), slice(None) if columns else part
+        inner[place] += np.einsum("ij,ij->i", piece, goal.piece(part, columns=columns), dtype=np.float64)
+        size[place] += np.einsum("ij,ij->i", piece, piece, dtype=np.float64)
+    good = (size > 0) & ((inner > 0) | ((inner != 0) & (not positive)))
+    return np.where(good, inner / np.where(size > 0, size, 1.0), 1.0)
 
 
 def _sorting_sizes(reader: Affine) -> Array:
