@@ -38,14 +38,14 @@ from attngeom.models.mismatches import (
     worst_units,
 )
 from attngeom.models.names import TensorNames
-from attngeom.models.orbits import even_rows, recover
+from attngeom.models.orbits import Recovered, even_rows, recover
 from attngeom.models.sizes import is_whole
-from attngeom.models.specification import Experts
+from attngeom.models.specification import Experts, TransformerBlock
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.symmetry.units import CORRECTION
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
-from attngeom.models.witness import chooses_otherwise, expert_gap, output_gap
+from attngeom.models.witness import chooses_otherwise, expert_gap, relative_gap, written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +98,11 @@ def _scaled(view: ModelView, layer: int, folded: LayerWeights) -> LayerWeights:
 def compare_layers(
     left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None = None
 ) -> tuple[LayerComparison, Symmetry]:
-    """One layer: align, then measure every head and unit."""
+    """One layer: align, then measure every head and unit; where they differ, the outputs are looked at as well."""
     stack, _ = left.model.place(layer)
     block = left.model.block(layer)
     folded: list[LayerWeights] = []
+    outputs: list[Array] = []
     losses: list[Noise] = []
     whole = True
     for view in (left, right):
@@ -112,6 +113,7 @@ def compare_layers(
         if view.unnormed is not None and view.reads_unnormed(layer):
             losses.append(view.unnormed.noise(view.model.layer(layer), own))
         del stored
+        outputs.append(written(view, layer, own))
         folded.append(_scaled(view, layer, own))
     if folded[0].attention.groups != folded[1].attention.groups:
         folded = [own.with_(attention=expanded(own.attention)) for own in folded]
@@ -126,34 +128,45 @@ def compare_layers(
     comparison = replace(comparison, is_whole=whole)
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
-        hidden, worst = hidden_parts(folded[0], recovered), comparison.worst
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in mismatches]
-        unclear = all(m[int(i)].index in hidden.get(m.of, ()) for m, places in beyond for i in places)
-        wrong = {m.of for m, places in beyond if len(places)}
-        if wrong == {CORRECTION}:
-            # Random states hardly meet the places where a choice of experts changes: they are looked for.
-            one, other, norm = folded[0].mlp, recovered.aligned.mlp, block.mlp_norms.input
-            assert isinstance(block.mlp, Experts)
-            assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
-            if not chooses_otherwise(block.mlp, one, other, norm is not None and norm.kind == "layer"):
-                comparison = replace(comparison, same=None, hidden=0.0)
-        elif unclear or (tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE):
-            # What differs may lie in heads or units that the function does not determine: the outputs decide. They
-            # are computed from the files, layer by layer: arrays that are not needed any more go first.
-            kept = (folded[0], recovered) if isinstance(block.mlp, Experts) else None
-            folded.clear()
-            del recovered
-            gap, noise_level = output_gap(left, right, layer), OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
-            spoilt = [] if kept is None else _wrong_experts(kept[0], wrong)
-            if spoilt and kept is not None and gap <= TENSORS_AGREE * noise_level:
-                one, other, norm = kept[0].mlp, kept[1].moved.mlp, block.mlp_norms.input
-                assert isinstance(block.mlp, Experts)
-                assert isinstance(one, ExpertsWeights) and isinstance(other, ExpertsWeights)
-                centred = norm is not None and norm.kind == "layer"
-                gap = max(gap, expert_gap(block.mlp, one, other, spoilt, centred))
-            if gap <= (TENSORS_AGREE if unclear else 1.0) * noise_level:
-                comparison = replace(comparison, same=None, hidden=gap)
+        worst = comparison.worst
+        gross = tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE
+        gap = _unexplained_gap(block, folded[0], recovered, beyond, gross, relative_gap(*outputs), unit)
+        if gap is not None:
+            comparison = replace(comparison, same=None, hidden=gap)
     return comparison, symmetry
+
+
+def _unexplained_gap(
+    block: TransformerBlock, target: LayerWeights, recovered: Recovered, beyond: list[tuple[Mismatches, Array]],
+    gross: bool, gap: float, unit: float,
+) -> float | None:  # fmt: skip
+    """How far outputs differ if they do not tell layers apart whose weights differ; else None.
+
+    What differs may lie in heads or units that the function does not determine, or alignment may have failed.
+    """
+    wrong, noise = {m.of for m, places in beyond if len(places)}, OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
+    one, norm = target.mlp, block.mlp_norms.input
+    centred = norm is not None and norm.kind == "layer"
+    if wrong == {CORRECTION}:
+        # Random states hardly meet the places where a choice of experts changes: they are looked for.
+        aligned = recovered.aligned.mlp
+        assert isinstance(block.mlp, Experts)
+        assert isinstance(one, ExpertsWeights) and isinstance(aligned, ExpertsWeights)
+        return None if chooses_otherwise(block.mlp, one, aligned, centred) else 0.0
+    if not gap <= TENSORS_AGREE * noise:
+        return None
+    hidden = hidden_parts(target, recovered)
+    unclear = all(m[int(i)].index in hidden.get(m.of, ()) for m, places in beyond for i in places)
+    if not unclear and not gross:
+        return None
+    spoilt = _wrong_experts(target, wrong) if isinstance(block.mlp, Experts) else []
+    if spoilt:
+        moved = recovered.moved.mlp
+        assert isinstance(block.mlp, Experts)
+        assert isinstance(one, ExpertsWeights) and isinstance(moved, ExpertsWeights)
+        gap = max(gap, expert_gap(block.mlp, one, moved, spoilt, centred))
+    return gap if gap <= (TENSORS_AGREE if unclear else 1.0) * noise else None
 
 
 def _wrong_experts(layer: LayerWeights, wrong: set[TensorPart]) -> list[int]:

@@ -163,9 +163,8 @@ def _widened(array: Array) -> Array:
     """bfloat16 as float32, by its bits: the upper half of a float32."""
     if array.dtype != ml_dtypes.bfloat16:
         return array
-    bits = np.ascontiguousarray(array).view(np.uint16).astype(np.uint32)
-    bits <<= np.uint32(16)
-    return bits.view(np.float32)
+    bits = np.ascontiguousarray(array).view(np.uint16)
+    return np.left_shift(bits, 16, dtype=np.uint32).view(np.float32)
 
 
 def open_folder(folder: Path) -> Tensors:

@@ -13,18 +13,28 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.limits.trials import CHOICE_BISECTIONS, CHOICE_PATHS, EXPERT_STATES, WITNESS_TOKENS, WRONG_EXPERTS
 from attngeom.models.evaluation import apply_experts, apply_layer, normalise, relative_buckets, route
-from attngeom.models.layer import ExpertsWeights
+from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.specification import Experts, Norm
 from attngeom.models.views import ModelView
 
 
-def output_gap(left: ModelView, right: ModelView, layer: int) -> float:
-    """Largest difference of what two layers add to random states, relative to the largest entry."""
-    rng = np.random.default_rng(layer)
-    width = left.model.spec.width
-    x = rng.normal(size=(WITNESS_TOKENS, width))
-    memory = rng.normal(size=(WITNESS_TOKENS, width))
-    ours, theirs = (_written(view, layer, x, memory) for view in (left, right))
+def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:
+    """What a folded layer adds to random states, the same ones for every model of this width."""
+    rng, width = np.random.default_rng(layer), view.model.spec.width
+    x, memory = rng.normal(size=(2, WITNESS_TOKENS, width))
+    stack, _ = view.model.place(layer)
+    block, table = view.model.block(layer), view.relative(stack)
+    if table is not None:
+        assert block.attention is not None
+        table = table[relative_buckets(len(x), len(x), stack, block.attention)].transpose(2, 0, 1)
+    norm: Norm | None = view.model.spec.stacks[0].final_norm
+    states = memory if norm is None else normalise(memory, norm)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(apply_layer(x, block, folded, states, table) - x)
+
+
+def relative_gap(ours: Array, theirs: Array) -> float:
+    """Largest difference relative to the largest entry."""
     size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
     return float(np.abs(ours - theirs).max()) / size
 
@@ -48,8 +58,7 @@ def expert_gap(
     if not len(kept):
         return 0.0
     ours, theirs = (apply_experts(points[kept], spec, mlp) for mlp in (one, other))
-    size = max(float(np.abs(ours).max()), float(np.abs(theirs).max()), 1e-300)
-    return float(np.abs(ours - theirs).max()) / size
+    return relative_gap(ours, theirs)
 
 
 def chooses_otherwise(spec: Experts, one: ExpertsWeights, other: ExpertsWeights, centred: bool) -> bool:
@@ -78,14 +87,3 @@ def chooses_otherwise(spec: Experts, one: ExpertsWeights, other: ExpertsWeights,
         if any(not np.array_equal(chosen(one, point), chosen(other, point)) for point in (low, high)):
             return True
     return False
-
-
-def _written(view: ModelView, layer: int, x: Array, memory: Array) -> Array:
-    stack, _ = view.model.place(layer)
-    block, table = view.model.block(layer), view.relative(stack)
-    if table is not None:
-        assert block.attention is not None
-        table = table[relative_buckets(len(x), len(x), stack, block.attention)].transpose(2, 0, 1)
-    norm: Norm | None = view.model.spec.stacks[0].final_norm
-    states = memory if norm is None else normalise(memory, norm)
-    return apply_layer(x, block, view.layer(layer), states, table) - x
