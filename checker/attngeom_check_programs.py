@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from operator import mul
 
-from attngeom_check import COUNT, WORD_PRIME, ZERO, Point, Unknown
+from attngeom_check import COUNT, WORD_PRIME, ZERO, Invalid, Point, Unknown
 from attngeom_check import afford, array, choice, integer, keys, rank, rank_mod, rational, require
 
 CHAIN = (4068479, 2034239, 1017119, 508559, 254279, 127139, 5779)
@@ -555,6 +555,30 @@ def fold_gains(symbols, record):
             values[cell] = symbols.reduce(total)
     return values
 
+def fixed_entries(record, shape):
+    """All 0, all 1, or "identity": 1 where the last two indices are equal modulo the smaller of their sizes."""
+    size = math.prod(shape)
+    if record != "identity": return [integer(record, 0, 1, "fixed number")] * size
+    require(len(shape) > 1, "identity: a tensor with two axes is required")
+    n, m = shape[-1], min(shape[-2:])
+    return [int((k // n % shape[-2] - k % n) % m == 0) for k in range(size)]
+
+def exists(place, tensors):
+    """Whether every cell that is inverted, or of which there is a root or logarithm, is not 0 at some sample of the
+    slice on which these weights are fixed."""
+    program, own = place.program, Place(place.program, {**COUNT, "region": place.region})
+    for name, entries in tensors.items():
+        own.drawn |= {(p, f"w{level}", name): entries for level, p in enumerate(CHAIN)}
+        own.drawn[4097, f"r{place.region}", name] = [2048 + 1024 * x for x in entries]
+    cells = [program.cells[cell] for cell in program.needed]
+    left = {data for kind, data in cells if kind in ("inverse", "root", "log")}
+    for k in range(TRIES):
+        if not left: break
+        try: values = own.values([k] * program.levels)
+        except Invalid: continue  # A sign without margin.
+        left = {cell for cell in left if not values[cell]}
+    return not left
+
 METHODS = {"weights": (), "coefficients": (), "symmetries": ("fields",), "folds": ("folds", "fields")}
 METHODS["slice"] = ("fields", "fixed", "slice_fields")
 
@@ -575,7 +599,9 @@ def upper_bound(program, upper, rows, place):
         require(still, f"field {number} changes an output mod {CHAIN[0]}: it is no symmetry")
     if method == "symmetries": return N - orbit(Symbols(program), fields, w), f"{len(fields)} fields are symmetries"
     require(type(upper["fixed"]) is dict and set(upper["fixed"]) < set(names), "names of some weights are required")
-    fixed = {cell: integer(x, 0, 1, "fixed number") for name, x in upper["fixed"].items() for cell in names[name]}
+    tensors = {name: fixed_entries(x, program.shapes[name]) for name, x in upper["fixed"].items()}
+    require(exists(place, tensors), "the slice may be one of points at which the network does not exist")
+    fixed = {cell: x for name, own in tensors.items() for cell, x in zip(names[name], own)}
     at = [fixed.get(cell, x) for cell, x in zip(program.weights, w)]
     held, free = ([k for k, cell in enumerate(program.weights) if (cell in fixed) == side] for side in (True, False))
     require(orbit(Symbols(program), fields, at, held) == len(held), "what is fixed is not moved freely")

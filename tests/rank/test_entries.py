@@ -15,6 +15,7 @@ from attngeom.rank.fields import Ansatz
 from attngeom.rank.lower import bound_rank
 from attngeom.rank.search import choose_independent, find_symmetries
 from attngeom.verification import verify
+from attngeom.verification.records import Certificate
 
 CHECKER = Path(__file__).parents[2] / "checker" / "attngeom_check.py"
 
@@ -41,7 +42,29 @@ def two_readers(w, x):
     return np.exp(w["S"] @ hidden) * (w["T"] @ hidden)
 
 
+def softmax(scores):
+    exponentials = np.exp(scores)
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def factored_embedding(w, x):
+    """Queries, keys and values behind a product P E are seen through P, whose kernel is a rational function of it."""
+    hidden = x @ w["E"].T @ w["P"].T
+    return softmax((hidden @ w["Q"].T) @ (hidden @ w["K"].T).T) @ (hidden @ w["V"].T)
+
+
+def talking_heads(w, x):
+    """Scores qᵀk of full rank are mixed across heads before softmax and after it."""
+    query, key, value = ((x @ w[name].T).reshape(-1, 2, 2) for name in "QKV")
+    scores = np.einsum("gh,hts->gts", w["before"], np.einsum("thd,shd->hts", query, key))
+    mixed = np.einsum("gh,hts->gts", w["after"], softmax(scores))
+    return np.einsum("hts,shd->thd", mixed, value).reshape(len(x), -1) @ w["O"].T
+
+
+HEADS = {"Q": (4, 2), "K": (4, 2), "V": (4, 2), "O": (2, 4), "before": (2, 2), "after": (2, 2)}
 CASES = {
+    "factored embedding": (factored_embedding, (2, 3), dict(E=(2, 3), P=(3, 2), Q=(2, 3), K=(2, 3), V=(2, 3)), 10),
+    "talking heads": (talking_heads, (2, 2), HEADS, 16),
     "delta rule": (delta_rule, (3, 1), {"Q": (2, 1), "K": (2, 1), "V": (1, 1)}, 2),
     "low rank": (low_rank_update, (2, 2), {"A": (1, 2), "B": (1, 1), "W": (1, 2), "c": 3}, 4),
     "two readers": (two_readers, 1, {"P": (3, 1), "S": (2, 3), "T": (2, 3)}, 4),
@@ -68,6 +91,30 @@ def test_certificates_are_valid_for_both_checkers(name, tmp_path):
     path.write_text(json.dumps(certificate.sealed()))
     lone = subprocess.run([sys.executable, "-I", "-S", str(CHECKER), str(path)], capture_output=True, text=True)
     assert lone.returncode == 0, lone.stdout
+
+
+def test_a_slice_where_the_network_does_not_exist_proves_nothing(tmp_path):
+    """w/z with a z that is w, written so that nobody sees it at once: for w = 0 nothing would be left of it."""
+
+    def network(w, x):
+        z = w["a"] * (1 - w["a"]) + w["a"] * w["a"] - w["a"] + w["w"]
+        return w["a"] * w["w"] / z * x
+
+    program = trace(network, (), weights={"a": (), "w": ()})
+    answer = analyze(program)
+    assert (answer.dimension, answer.standing) == (1, "proven")
+    sealed = certify_network(answer).sealed()
+    upper = {"method": "slice", "fields": [[[1, None, "1"]]], "fixed": {"w": 0}, "slice_fields": [[[0, None, "1"]]]}
+    forged = json.loads(json.dumps(sealed))
+    forged["claim"]["dimension"] = 0
+    forged["witness"]["upper"] = upper
+    forged["witness"]["lower"] |= {"samples": [], "outputs": [], "columns": []}
+    certificate = Certificate(forged["claim"], forged["witness"], {"seed": 0, "primes": [4068479]})
+    assert not verify(certificate, 100).valid
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps(certificate.sealed()))
+    lone = subprocess.run([sys.executable, "-I", "-S", str(CHECKER), str(path)], capture_output=True, text=True)
+    assert lone.returncode == 1 and "does not exist" in lone.stdout, lone.stdout
 
 
 def mixing_matrix(count, seed):

@@ -96,6 +96,8 @@ TRANSCRIPT_BITS = 120
 # dimensions
 SYMMETRY_ENTRIES = 2 * 10**7
 """Entries of the matrix of infinitesimal symmetries."""
+EXISTENCE_SAMPLES = 4096
+"""Samples at which no entry that is inverted on a slice may always be 0: roots exist at half of them each."""
 RECHECKED_DIMENSION = 4000
 """Rechecking a minor costs the cube of the dimension; larger claims get a transcript."""
 RECHECKED_PARAMETERS = 10**6

@@ -177,6 +177,8 @@ FINE_UNKNOWNS = 4_000
 """Unknowns of the largest group beyond which not every entry of a matrix is translated by itself."""
 ENTRY_WEIGHTS = 64
 """Weights up to which all linear fields are looked for: 64² + 64 unknowns are eliminated in seconds."""
+SLICED_WEIGHTS = 200
+"""Weights up to which slices are looked at with one tensor after another fixed: a search for symmetries each."""
 TRIPLE_TENSORS = 14
 """Up to so many tensors, fields that move three of them are looked for by themselves."""
 ROW_BEGINNING = 8

@@ -22,6 +22,7 @@ from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, split_fiber
 from attngeom.rank.search import Field, choose_independent
+from attngeom.rank.slices import Fixed, gains_and_biases
 from attngeom.rank.upper import Upper, bound_above
 from attngeom.results import Proof, Result, Standing
 from attngeom.verification.records import Certificate
@@ -218,14 +219,23 @@ def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[Fi
         return split_fiber(program, upper.fold_fields, seed)
     if upper.slice is None:
         return split_fiber(program, upper.fields, seed)
-    words = {1: "torus", 0: "shift"}
-    parts = [
-        FiberPart(
-            name=f"{words[number]}({program.parameters[name][0]})", count=program.parameters[name][0], tensors=(name,)
-        )
-        for name, number in upper.slice.fixed.items()
-    ]
-    return parts + split_fiber(upper.slice.program, upper.slice_fields, seed)
+    words: dict[Fixed, str] = {1: "torus", 0: "shift"}
+    inner, fixed = upper.slice.program, upper.slice.fixed
+    if set(fixed) <= set(gains_and_biases(program)):
+        parts = [
+            FiberPart(
+                name=f"{words[number]}({program.parameters[name][0]})",
+                count=program.parameters[name][0],
+                tensors=(name,),
+            )
+            for name, number in fixed.items()
+        ]
+        return parts + split_fiber(inner, upper.slice_fields, seed)
+    parts = split_fiber(program, upper.fields, seed)
+    more = program.num_parameters - upper.value - sum(part.count for part in parts)
+    moved = {k for field in upper.slice_fields for k, _ in field}
+    names = tuple(name for name, span in inner.offsets.items() if moved & set(range(span.start, span.stop)))
+    return [*parts, FiberPart(name=f"linear for fixed {' and '.join(fixed)}", count=more, tensors=names)]
 
 
 def _conclude(

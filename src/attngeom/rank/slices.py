@@ -1,32 +1,50 @@
-"""Slices: gains and biases of norms that proven symmetries move freely are fixed to 1 and 0.
+"""Slices: tensors that proven symmetries move freely are fixed, gains of norms to 1, biases to 0, matrices to identity.
 
 If the fields are independent on the fixed entries at a point of the slice, then the group times the slice contains an
 open set, so that the slice has the same functions: D stays, and the fiber is what was fixed plus the orbits of the
-slice. Fields that are rational before (the centring of weights behind a gain, rotations of latents behind one) are
-linear there.
+slice. Fields that are rational before are linear there: the centring of weights behind a gain, rotations of latents
+behind one, what readers do not see of an embedding E = AB, mixtures of the scores qᵀk of several heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.programs.builder import Builder
 from attngeom.programs.program import Node, Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields
 
+Fixed = int | str
+"""All entries 0 or 1, or those of :func:`repeat_identity` ("identity")."""
+
 
 @dataclass(frozen=True)
 class Slice:
-    """A program with some tensors fixed to 0 or 1, and how many numbers that are."""
+    """A program with some tensors fixed, and how many numbers that are."""
 
     program: Program
-    fixed: Mapping[str, int]
+    fixed: Mapping[str, Fixed]
     count: int
+
+
+def repeat_identity(shape: tuple[int, ...]) -> Array:
+    """1 where the last two indices are congruent modulo the smaller size: identity matrices, one beside the other.
+
+    >>> repeat_identity((4, 2)).tolist()
+    [[1, 0], [0, 1], [1, 0], [0, 1]]
+    """
+    rows, columns = np.indices(shape)[-2:]
+    return np.asarray((rows - columns) % min(shape[-2:]) == 0, dtype=np.int64)
+
+
+def _entries(shape: tuple[int, ...], number: Fixed) -> Array:
+    return repeat_identity(shape) if isinstance(number, str) else np.full(shape, number, dtype=np.int64)
 
 
 def find_slice(program: Program, fields: Sequence[Field], seed: int) -> Slice | None:
@@ -38,24 +56,47 @@ def find_slice(program: Program, fields: Sequence[Field], seed: int) -> Slice | 
     >>> find_slice(program, [], 0) is None, gains_and_biases(program)
     (True, {'g': 1})
     """
-    fixed: dict[str, int] = {}
+    fixed: dict[str, Fixed] = {}
     for name, number in gains_and_biases(program).items():
         if _moves_freely(program, fields, {**fixed, name: number}, seed):
             fixed[name] = number
     if not fixed or len(fixed) == len(program.parameters):
         return None
+    return _slice(program, fixed)
+
+
+def next_slices(program: Program, fields: Sequence[Field], fixed: Mapping[str, Fixed], seed: int) -> Iterator[Slice]:
+    """Slices with one more tensor that the fields move freely, each fixed to identity matrices, to 1 or to 0.
+
+    >>> from attngeom.programs import trace
+    >>> program = trace(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
+    >>> gl = [{(3 * i + k, 3 * j + k): 1 for k in range(3)} for i in range(2) for j in range(2)]
+    >>> [own.fixed for own in next_slices(program, gl, {}, 0)]
+    []
+    """
+    for name, shape in program.parameters.items():
+        if name in fixed or len(fixed) + 1 == len(program.parameters):
+            continue
+        numbers: list[Fixed] = ["identity", 1, 0] if len(shape) > 1 else [1, 0]
+        for number in numbers:
+            if _moves_freely(program, fields, {**fixed, name: number}, seed):
+                yield _slice(program, {**fixed, name: number})
+                break
+
+
+def _slice(program: Program, fixed: Mapping[str, Fixed]) -> Slice:
     count = sum(program.offsets[name].stop - program.offsets[name].start for name in fixed)
     return Slice(fix_weights(program, fixed), fixed, count)
 
 
-def _moves_freely(program: Program, fields: Sequence[Field], fixed: Mapping[str, int], seed: int) -> bool:
+def _moves_freely(program: Program, fields: Sequence[Field], fixed: Mapping[str, Fixed], seed: int) -> bool:
     """Whether the fields are independent on the fixed entries at a point of the slice."""
     point = find_point(program, seed)
     residues = BalancedResidues(point.prime)
     weights = residues.to_integers(program.join(point.weights(), 1))[0]
     columns: list[int] = []
     for name, number in fixed.items():
-        weights[program.offsets[name]] = number
+        weights[program.offsets[name]] = _entries(program.parameters[name], number).ravel()
         columns += range(program.offsets[name].start, program.offsets[name].stop)
     if len(fields) < len(columns):
         return False
@@ -63,13 +104,13 @@ def _moves_freely(program: Program, fields: Sequence[Field], fixed: Mapping[str,
     return Elimination(values.copy(), point.prime, keep_upper=False).run().rank == len(columns)
 
 
-def fix_weights(program: Program, fixed: Mapping[str, int]) -> Program:
+def fix_weights(program: Program, fixed: Mapping[str, Fixed]) -> Program:
     """The program with constants in the place of some weights."""
     builder = Builder()
     numbers: dict[int, int] = {}
     for place, node in enumerate(program.nodes):
         if node.operation == "parameter" and node.data["name"] in fixed:
-            numbers[place] = builder.constant(np.full(node.shape, fixed[node.data["name"]], dtype=np.int64))
+            numbers[place] = builder.constant(_entries(node.shape, fixed[node.data["name"]]))
         else:
             numbers[place] = copy_node(builder, node, numbers)
     return builder.build(numbers[program.output])

@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from attngeom.errors import SingularError, SizeError
+from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.limits.trials import WITNESS_SAMPLES
-from attngeom.limits.work import ENTRY_WEIGHTS
+from attngeom.limits.work import ENTRY_WEIGHTS, SLICED_WEIGHTS
 from attngeom.programs import Program
 from attngeom.programs.passes import Traces
 from attngeom.programs.points import NamedPoint, Progress, Sample
@@ -19,7 +19,7 @@ from attngeom.rank.fields import Ansatz
 from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.lower import RankBound, bound_rank
 from attngeom.rank.search import Field, Symmetries, choose_independent, find_symmetries
-from attngeom.rank.slices import Slice, find_slice
+from attngeom.rank.slices import Slice, find_slice, next_slices
 from attngeom.rank.suggestions import find_suggested
 from attngeom.verification import programs as reading
 from attngeom.verification.coefficients import bound_by_coefficients
@@ -91,6 +91,8 @@ def bound_above(
         candidates += _bound_on_slice(lower, fields, seed, progress)
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_in_folds(lower, fields, seed, progress)
+    if min(x.value for x in candidates) > lower.value and program.num_parameters <= SLICED_WEIGHTS:
+        candidates += _bound_on_slices(lower, min(candidates, key=lambda x: x.value), seed)
     return min(candidates, key=lambda x: x.value)
 
 
@@ -154,14 +156,38 @@ def _bound_on_slice(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
     """The bound of the slice where gains are 1 and biases of norms 0, if there is one."""
     program = lower.point.program
     section = find_slice(program, fields, seed)
-    if section is None:
-        return []
+    return [] if section is None else [_bound_of(section, lower, fields, seed, progress)]
+
+
+def _bound_of(
+    section: Slice, lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None = None
+) -> Upper:
+    """The bound by symmetries of a slice, which these fields reach."""
     inner = bound_rank(section.program, seed)
     proofs = derivations_at(inner.point)
     own, unproven = _prove(proofs, find_symmetries(inner, seed, progress).fields, progress)
     orbit = len(choose_independent(section.program, own, seed))
-    value = program.num_parameters - section.count - orbit
-    return [Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=section, slice_fields=own)]
+    value = lower.point.program.num_parameters - section.count - orbit
+    return Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=section, slice_fields=own)
+
+
+def _bound_on_slices(lower: RankBound, best: Upper, seed: int) -> list[Upper]:
+    """The bound of slices on which one tensor after another is fixed, where this makes it smaller."""
+    better: list[Upper] = []
+    waiting = True
+    while waiting and best.value > lower.value:
+        waiting = False
+        fixed = {} if best.slice is None else best.slice.fixed
+        for section in next_slices(lower.point.program, best.fields, fixed, seed):
+            try:
+                own = _bound_of(section, lower, best.fields, seed)
+            except InputError:
+                continue  # The network does not exist there.
+            if own.value < best.value:
+                best, waiting = own, True
+                better.append(own)
+                break
+    return better
 
 
 def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None) -> list[Upper]:

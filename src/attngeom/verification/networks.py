@@ -21,6 +21,7 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import check_name, residues
 from attngeom.limits.recheck import (
+    EXISTENCE_SAMPLES,
     FIELD_TERMS,
     JACOBIAN_PRODUCTS,
     RECHECKED_DIMENSION,
@@ -142,13 +143,14 @@ class NetworkClaim:
         shapes, count = self.program.leaves("parameter"), self.program.count
         if not isinstance(upper["fixed"], Mapping) or not set(upper["fixed"]) < set(shapes):
             raise FormatError("the names of some weights that are fixed are required")
-        fixed = {name: read_integer(number, 0, 1, "fixed number") for name, number in upper["fixed"].items()}
+        fixed = {name: _read_fixed(number, shapes[name]) for name, number in upper["fixed"].items()}
         fields = read_fields(upper["fields"], count)
         check_fields(self.program, fields)
         columns = [k for name in fixed for k in _places(shapes, name)]
         moved = _rank(self.program, fields, fixed, columns)
         require(moved == len(columns), "the fields do not move what is fixed freely")
         smaller = _fix(self.program, fixed)
+        require(_exists(smaller), "the slice may be one of points at which the network does not exist")
         own = read_fields(upper["slice_fields"], smaller.count)
         check_fields(smaller, own)
         bound = smaller.count - _rank(smaller, own, {}, None)
@@ -208,6 +210,36 @@ def _witnesses(program: CheckedProgram) -> list[Array]:
     return columns
 
 
+def _read_fixed(record: Any, shape: tuple[int, ...]) -> Array:
+    """The entries of a tensor that is fixed: 0, 1, or 1 where the last two indices are equal mod the smaller size."""
+    if record != "identity":
+        return np.full(shape, read_integer(record, 0, 1, "fixed number"))
+    if len(shape) < 2:
+        raise FormatError("identity: a tensor with two axes is required")
+    rows, columns = np.indices(shape)[-2:]
+    return np.asarray(rows % min(shape[-2:]) == columns % min(shape[-2:]), dtype=np.int64)
+
+
+def _exists(program: CheckedProgram) -> bool:
+    """Whether every entry that a network inverts, or of which it takes a root or logarithm, is not 0 at some sample."""
+    interpreter = Interpreter(program, "attngeom/witness")
+    taken = [(k, node.inputs[0]) for k, node in enumerate(program.nodes) if node.operation in ("inverse", "root")]
+    taken += [(k, node.inputs[0]) for k, node in enumerate(program.nodes) if node.data.get("name") == "log"]
+    left = {k: np.ones(program.nodes[k].shape, dtype=bool) for k, _ in taken}
+    for index in range(EXISTENCE_SAMPLES if taken else 0):
+        try:
+            values = interpreter.values((index,) * (interpreter.levels + 1))
+        except FormatError:
+            continue  # No margin.
+        for k, source in taken:
+            entries = values[source]
+            if entries is not None:
+                left[k] &= entries[1] | (entries[0] == 0)
+        if not any(own.any() for own in left.values()):
+            return True
+    return not taken
+
+
 def _places(shapes: Mapping[str, tuple[int, ...]], name: str) -> range:
     start = 0
     for other, shape in shapes.items():
@@ -218,15 +250,14 @@ def _places(shapes: Mapping[str, tuple[int, ...]], name: str) -> range:
 
 
 def _rank(
-    program: CheckedProgram, fields: Sequence[FieldTerms], fixed: Mapping[str, int], columns: Sequence[int] | None
+    program: CheckedProgram, fields: Sequence[FieldTerms], fixed: Mapping[str, Array], columns: Sequence[int] | None
 ) -> int:
     """The rank mod p of the fields at a point, with some weights fixed, on some columns."""
     p, shapes = PRIMES[0], program.leaves("parameter")
     if not fields:
         return 0
     parts = [
-        np.full(prod(s), fixed[n]) if n in fixed else residues("attngeom/fields", n, (prod(s),), p)
-        for n, s in shapes.items()
+        fixed[n].ravel() if n in fixed else residues("attngeom/fields", n, (prod(s),), p) for n, s in shapes.items()
     ]
     weights = np.concatenate(parts)
     table = np.zeros((len(fields), program.count), dtype=np.int64)
@@ -239,15 +270,19 @@ def _rank(
     return rank_mod_p(table if columns is None else table[:, list(columns)], p)
 
 
-def _fix(program: CheckedProgram, fixed: Mapping[str, int]) -> CheckedProgram:
+def _fix(program: CheckedProgram, fixed: Mapping[str, Array]) -> CheckedProgram:
     """The program with constants in the place of some weights."""
     nodes = [
-        CheckedNode("constant", (), node.shape, {"entries": (Fraction(fixed[node.data["name"]]),) * node.size})
+        CheckedNode("constant", (), node.shape, {"entries": _fractions(fixed[node.data["name"]])})
         if node.operation == "parameter" and node.data["name"] in fixed
         else node
         for node in program.nodes
     ]
     return replace(program, nodes=tuple(nodes))
+
+
+def _fractions(entries: Array) -> tuple[Fraction, ...]:
+    return tuple(map(Fraction, entries.ravel().tolist()))
 
 
 def _fold(program: CheckedProgram, record: Any) -> CheckedProgram:
