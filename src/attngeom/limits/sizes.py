@@ -40,6 +40,8 @@ CONFIGURED_SIZES = {
     "vocabulary": 2**28,
     "positions": 2**28,
     "layers": 2**11,
+    "rows": 2**16,
+    "distance": 2**20,
 }
 """Sizes in a configuration by their names: some ten times those of the largest models."""
 CONFIGURED_NUMBER = 1e30

@@ -62,7 +62,7 @@ def _add_attention(hidden: Hidden, place: str, weights: AttentionWeights) -> Non
     silent = ~np.any(weights.output.reshape(weights.heads, -1), axis=1)
     twins = find_twins(weights, DEGENERATE_SIZE / 16)
     same = np.array([h in twins or h in twins.values() for h in range(weights.heads)])
-    for part in ("query", "query_bias", *weights.head_numbers):
+    for part in ("query", "query_bias", *weights.head_numbers, *weights.head_tables):
         note(part, np.flatnonzero(silent))
     whole = (silent | same).reshape(groups, share).any(axis=1)
     for part in ("key", "key_bias", "value", "value_bias"):

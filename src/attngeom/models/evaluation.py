@@ -106,19 +106,9 @@ def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
 
 
 def relative_buckets(queries: int, keys: int, stack: Stack, spec: GroupedAttention) -> Array:
-    """T5's bucket of the distance j − i: exact when small, logarithmic when large."""
-    distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
-    buckets, offset = stack.relative_buckets, np.zeros_like(distance)
-    if spec.sees_later:
-        buckets //= 2
-        offset = (distance > 0) * buckets
-        distance = np.abs(distance)
-    else:
-        distance = -np.minimum(distance, 0)
-    exact = buckets // 2
-    ratio = np.log(np.maximum(distance, 1) / exact) / math.log(stack.relative_distance / exact)
-    large = np.minimum(exact + (ratio * (buckets - exact)).astype(int), buckets - 1)
-    return np.asarray(offset + np.where(distance < exact, distance, large))
+    """The rows of the table of a stack."""
+    assert stack.relative is not None
+    return stack.relative.index(queries, keys, spec.sees_later)
 
 
 def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
@@ -177,6 +167,9 @@ def apply_attention(
         scores = scores + spec.slopes[:, None, None] * np.arange(len(source))
     if table is not None:
         scores = scores + table
+    if spec.relative is not None:
+        assert weights.relative is not None
+        scores = scores + weights.relative[:, spec.relative.index(len(x), len(source), spec.sees_later)]
     scores = np.where(spec.visible(len(x), len(source)), scores, -np.inf)
     sinks = None if weights.sinks is None else weights.sinks[:, None, None]
     top = scores.max(axis=-1, keepdims=True)

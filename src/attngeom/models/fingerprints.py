@@ -242,12 +242,7 @@ def _relative_columns(model: Model, stack: Stack) -> list[list[int]] | None:
     table = model.relative(stack)
     if table is None:
         return None
-    attention = stack.block(0).attention
-    used = np.ones(len(table), bool)
-    unused = None if attention is None else attention.unused_bucket(len(table))
-    if unused is not None:
-        used[unused] = False
-    rows = integers(table)[used]
+    rows = np.delete(integers(table), stack.unused_relative, axis=0)
     return [[int(value) for value in (column[1:] - column[0]) % P] for column in rows.T]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 
-HEAD_ARRAYS = ("query_gain", "key_gain", "sinks", "output")
+HEAD_ARRAYS = ("query_gain", "key_gain", "sinks", "output", "relative")
 """Fields of attention that are arrays with an entry for each head."""
 
 
@@ -59,6 +59,7 @@ class AttentionWeights:
     output (H, d, v) with one bias (d). T = G except for latent attention, where T = 1 and plain keys and values read
     the key latent, queries the query latent. Gains of a QK-norm are (1 or heads, 2f + a₀): real parts, imaginary parts,
     plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores.
+    ``relative`` (H, rows) is added to scores by classes of distances.
     """
 
     rotated_query: Affine
@@ -74,6 +75,7 @@ class AttentionWeights:
     query_latent: LatentWeights | None = None
     key_latent: LatentWeights | None = None
     gain_rests: tuple[Array, Array] | None = None
+    relative: Array | None = None
 
     @property
     def heads(self) -> int:
@@ -91,6 +93,11 @@ class AttentionWeights:
     def head_numbers(self) -> dict[str, Array]:
         """Numbers of every head that only some families store, which no symmetry moves but the order of heads."""
         return {} if self.sinks is None else {"sinks": self.sinks}
+
+    @property
+    def head_tables(self) -> dict[str, Array]:
+        """Rows of numbers of every head that are seen but for what is added to a whole row."""
+        return {} if self.relative is None else {"relative": self.relative}
 
     @cached_property
     def grams(self) -> dict[str, Array]:

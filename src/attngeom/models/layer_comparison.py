@@ -240,9 +240,9 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add(part, table, far[part][1], name)
     for stack in one.spec.stacks:
         twin = next(item for item in other.spec.stacks if item.name == stack.name)
-        relative_tables = left.relative(stack), right.relative(twin)
-        if relative_tables[0] is not None and relative_tables[1] is not None:
-            centred = [table - table[:1] for table in relative_tables if table is not None]
+        near_table, far_table = left.relative(stack), right.relative(twin)
+        if near_table is not None and far_table is not None:
+            centred = [np.delete(table - table[:1], stack.unused_relative, 0) for table in (near_table, far_table)]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
         _add_norms(add, left, right, stack, twin)
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())

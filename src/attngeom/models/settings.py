@@ -16,6 +16,9 @@ STORAGE = frozenset(
 )  # fmt: skip
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""
 
+LATER = frozenset({"relative"})
+"""Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
+
 HARMLESS = frozenset(
     {
         "_name_or_path", "architectures", "auto_map", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id",
@@ -55,7 +58,8 @@ def flatten(value: Any, name: str = "") -> dict[str, Any]:
 
 def block_settings(block: TransformerBlock) -> dict[str, Any]:
     """The constants of a block that change its function, storage left out."""
-    return {key: value for key, value in flatten(block.to_json()).items() if not _is_storage(key)}
+    settings = {key: value for key, value in flatten(block.to_json()).items() if not _is_storage(key)}
+    return {key: value for key, value in settings.items() if key.split(".")[-1] not in LATER or value is not None}
 
 
 def _is_storage(key: str) -> bool:

@@ -12,9 +12,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import CONFIGURED_SIZES
 from attngeom.models.checked import Checked, require
-from attngeom.models.sublayers import MLP, Activation, Experts, GroupedAttention, Latent, Layout, Norm, QKNorm, Rotary
+from attngeom.models.sublayers import (
+    MLP,
+    Activation,
+    Experts,
+    GroupedAttention,
+    Latent,
+    Layout,
+    Norm,
+    QKNorm,
+    RelativeTable,
+    Rotary,
+)
 
 __all__ = [
     "MLP",
@@ -27,6 +41,7 @@ __all__ = [
     "Norm",
     "Norms",
     "QKNorm",
+    "RelativeTable",
     "Rotary",
     "Stack",
     "TransformerBlock",
@@ -145,6 +160,9 @@ class Stack(Checked):
         require(fewer, f"{self.unread_positions} unread of {self.positions} positions given; fewer are required")
         heads = {block.attention.heads for block in self.kinds if block.attention is not None}
         same = not self.relative_buckets or len(heads) == 1
+        for block in self.kinds if self.relative is not None else ():
+            if block.attention is not None and self.relative is not None:
+                self.relative.check_for(block.attention.sees_later)
         require(same, "a relative position table with different numbers of heads given; one number is required")
 
     def __len__(self) -> int:
@@ -156,6 +174,20 @@ class Stack(Checked):
     @property
     def blocks(self) -> Iterator[TransformerBlock]:
         return (self.kinds[kind] for kind in self.order)
+
+    @property
+    def relative(self) -> RelativeTable | None:
+        """The table of relative positions of all layers."""
+        if not self.relative_buckets:
+            return None
+        return RelativeTable(rows=self.relative_buckets, distance=self.relative_distance)
+
+    @property
+    def unused_relative(self) -> Array:
+        """Its rows that no distance has."""
+        first = next((block.attention for block in self.blocks if block.attention is not None), None)
+        none = np.zeros(0, dtype=np.int64)
+        return none if first is None or self.relative is None else self.relative.unused(first.sees_later)
 
     @property
     def relative_heads(self) -> int:

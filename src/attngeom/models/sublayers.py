@@ -120,13 +120,56 @@ class QKNorm(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RelativeTable(Checked):
+    """A learned number of every head for each of ``rows`` classes of distances, added to its scores.
+
+    T5's buckets: small distances have a row each, larger ones up to ``distance`` share rows by their logarithm; where
+    tokens see both ways, half of the rows are for those behind.
+    """
+
+    rows: int
+    distance: int
+
+    def check_for(self, sees_later: bool) -> None:
+        """Refuse a table without rows for small distances, or with more of them than distances."""
+        exact = self.rows // (4 if sees_later else 2)
+        given = f"{self.rows} rows of relative positions up to {self.distance} given"
+        require(0 < exact < self.distance, f"{given}; at least 4 rows, and a larger distance are required")
+
+    def index(self, queries: int, keys: int, sees_later: bool) -> Array:
+        """The row of the distance j − i, (queries, keys).
+
+        >>> RelativeTable(rows=8, distance=16).index(1, 4, True)
+        array([[0, 5, 6, 6]])
+        """
+        distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
+        rows, offset = self.rows, np.zeros_like(distance)
+        if sees_later:
+            rows //= 2
+            offset = (distance > 0) * rows
+            distance = np.abs(distance)
+        else:
+            distance = -np.minimum(distance, 0)
+        exact = rows // 2
+        ratio = np.log(np.maximum(distance, 1) / exact) / math.log(self.distance / exact)
+        large = np.minimum(exact + (ratio * (rows - exact)).astype(int), rows - 1)
+        return np.asarray(offset + np.where(distance < exact, distance, large))
+
+    def unused(self, sees_later: bool) -> Array:
+        """The rows that no distance has: that of +0, where distances have two signs, and some where few are far."""
+        count = self.distance + 1
+        used = np.concatenate([self.index(count, 1, sees_later).ravel(), self.index(1, count, sees_later).ravel()])
+        return np.setdiff1d(np.arange(self.rows), used)
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupedAttention(Checked):
     """Softmax attention: ``heads`` query heads in ``groups`` groups that share keys and values.
 
     ``head_dim`` is the width of a query and key (for latent attention: unrotated and rotated part together),
     ``scale`` multiplies the scores, ``softcap`` c replaces a score s by c·tanh(s/c), ``sinks`` adds one learned logit
     per head to the denominator, ``alibi`` a fixed slope per head, times the scale if it is "scaled", ``window`` limits
-    the distance (None: no limit).
+    the distance (None: no limit), ``relative`` is a table of positions of this layer alone.
     """
 
     heads: int
@@ -146,8 +189,13 @@ class GroupedAttention(Checked):
     sinks: bool = False
     window: int | None = None
     latent: Latent | None = None
+    relative: RelativeTable | None = None
 
     def check(self) -> None:
+        plain = self.relative is None or (self.rotary is None and not self.alibi and not self.sinks)
+        if self.relative is not None:
+            self.relative.check_for(self.sees_later)
+        require(plain, "a relative position table beside a rotation, slopes or sinks given; not known")
         sizes = (self.heads, self.groups, self.head_dim, self.value_dim)
         require(min(sizes) > 0, f"heads, groups, head_dim, value_dim {sizes} given; positive numbers are required")
         even = self.heads % self.groups == 0
@@ -237,10 +285,6 @@ class GroupedAttention(Checked):
         slopes += [2.0 ** (-8 * (2 * k + 1) / (2 * power)) for k in range(self.heads - power)]
         return np.array(slopes) * (self.scale if self.alibi == "scaled" else 1.0)
 
-    def unused_bucket(self, buckets: int) -> int | None:
-        """The bucket of a relative table that no distance has: that of +0, where distances have two signs."""
-        return buckets // 2 if self.sees_later else None
-
     @property
     def rotated(self) -> int:
         """r, the number of rotated coordinates of a head."""
@@ -262,6 +306,7 @@ class GroupedAttention(Checked):
         """Number of weights; ``source`` is the width of the stream that keys and values read."""
         heads, groups, a, v = self.heads, self.groups, self.head_dim, self.value_dim
         output = heads * v * width + width * self.output_bias + heads * self.sinks
+        output += 0 if self.relative is None else heads * self.relative.rows
         if self.latent is not None:
             r_q, r_k = self.latent.query_rank, self.latent.key_rank
             bias = self.latent.bias

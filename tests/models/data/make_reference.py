@@ -84,7 +84,7 @@ STATES = (
     "electra", "mpnet", "clip_text_model", "siglip_text_model",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
-PAIRS = ("t5", "mt5", "mbart", "pegasus", "blenderbot")
+PAIRS = ("t5", "mt5", "umt5", "mbart", "pegasus", "blenderbot")
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2LMHeadModel", {**COMMON, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 16}),
     "bert": (
@@ -274,6 +274,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "MT5ForConditionalGeneration",
         {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0,
          "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
+    ),
+    "umt5": (
+        "UMT5ForConditionalGeneration",
+        {**COMMON, "d_model": 24, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_heads": 3, "decoder_start_token_id": 0,
+         "num_decoder_layers": 1, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
     ),
     "mbart": ("MBartForConditionalGeneration", {**PAIR, "scale_embedding": True}),
     "pegasus": ("PegasusForConditionalGeneration", {**PAIR, "scale_embedding": True}),

@@ -193,18 +193,16 @@ def _merged(terms: Iterable[RedundantPart]) -> tuple[RedundantPart, ...]:
 
 
 def _table_terms(stack: Stack) -> list[RedundantPart]:
-    """T5: softmax ignores a shift of all buckets of a head; in both directions one bucket is never used."""
+    """T5: softmax ignores a shift of all buckets of a head; some, in both directions that of +0, are never used."""
     heads = stack.relative_heads
     first = next((block.attention for block in stack.blocks if block.attention is not None), None)
     if not heads or first is None:
         return []
-    unused = heads * first.sees_later
+    unused = heads * len(stack.unused_relative)
     shifts = heads * first.forgets_shifts
     return [
         RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="L1"),
-        RedundantPart(
-            part="query_key", count=unused, group="the bucket of distance +0, never used", lemma="definition"
-        ),
+        RedundantPart(part="query_key", count=unused, group="buckets that no distance has", lemma="definition"),
     ]
 
 

@@ -94,6 +94,7 @@ ROWS = (
     deepseek.V3,
     t5.T5,
     t5.MT5,
+    t5.UMT5,
     mbart.MBART,
     mbart.PEGASUS,
     mbart.BLENDERBOT,

@@ -54,7 +54,6 @@ MISSING: Mapping[str, str] = {
     "recurrent_gemma": STATES,
     "siglip": PAIR,
     "siglip_vision_model": "a head that attends to the patches",
-    "umt5": "a table of relative positions for each layer",
     "zamba2": STATES,
 }
 """What is missing, for each model type."""

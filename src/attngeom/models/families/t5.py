@@ -1,6 +1,11 @@
-"""T5, mT5: encoder and decoder, RMSNorm, no biases, unscaled scores plus a table of relative positions per stack."""
+"""T5, mT5, UMT5: encoder and decoder, RMSNorm, no biases, unscaled scores plus a table of relative positions.
+
+T5 and mT5 have one table for each stack, UMT5 one for each layer.
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import ModelFamily, Places, stack_of
@@ -11,6 +16,7 @@ from attngeom.models.specification import (
     LogitHead,
     Norm,
     Norms,
+    RelativeTable,
     Stack,
     TransformerBlock,
     TransformerSpec,
@@ -30,9 +36,12 @@ def _is_gated(config: Config) -> bool:
 
 
 def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
-    decoder = name == "decoder"
+    decoder, every = name == "decoder", config.values.get("model_type") == "umt5"
+    rows = config.integer("relative_attention_num_buckets", default=32)
+    table = RelativeTable(rows=rows, distance=config.integer("relative_attention_max_distance", default=128))
+    own = replace(attention, relative=table) if every else attention
     block = TransformerBlock(
-        attention=attention if decoder else attention.bidirectional,
+        attention=own if decoder else own.bidirectional,
         mlp=mlp,
         attention_norms=Norms(input=norm),
         mlp_norms=Norms(input=norm),
@@ -43,8 +52,8 @@ def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, 
         [block] * layers,
         "decoder" if decoder else "encoder",
         final_norm=norm,
-        relative_buckets=config.integer("relative_attention_num_buckets", default=32),
-        relative_distance=config.integer("relative_attention_max_distance", default=128),
+        relative_buckets=0 if every else table.rows,
+        relative_distance=0 if every else table.distance,
     )
 
 
@@ -79,13 +88,20 @@ def specify_mt5(config: Config) -> TransformerSpec:
     return _specify(_as_mt5(config), "mt5")
 
 
+def specify_umt5(config: Config) -> TransformerSpec:
+    """As mT5; whatever the configuration says, the head is the token table, and states are scaled before it."""
+    spec = _specify(_as_mt5(config), "umt5")
+    return replace(spec, head=LogitHead(tied=True, scale=spec.width**-0.5))
+
+
 def _as_mt5(config: Config) -> Config:
     return config.with_default("feed_forward_proj", "gated-gelu")
 
 
 def _block(config: Config, name: str, last: int) -> BlockLayout:
     def attention(module: str) -> AttentionLayout:
-        return split_attention(module + ".{}", f"{module}.o")
+        table = {"relative": f"{module}.relative_attention_bias.weight"}
+        return replace(split_attention(module + ".{}", f"{module}.o"), extras=table)
 
     module = f"layer.{last}.DenseReluDense"
     gated = _is_gated(config)
@@ -119,3 +135,4 @@ def locate_t5(config: Config) -> Places:
 
 T5 = ModelFamily(("t5",), specify_t5, locate_t5)
 MT5 = ModelFamily(("mt5",), specify_mt5, locate_mt5)
+UMT5 = ModelFamily(("umt5",), specify_umt5, locate_mt5)

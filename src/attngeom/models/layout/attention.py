@@ -92,6 +92,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         output.weight.reshape(width, heads, v).transpose(1, 0, 2), output.bias,
         query_gain, key_gain, load(layout.extras["sinks"], (heads,)) if spec.sinks else None,
         gain_rests=rests,
+        relative=None if spec.relative is None else load(layout.extras["relative"], (spec.relative.rows, heads)).T,
     )  # fmt: skip
 
 
@@ -147,6 +148,7 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
         for name, gain in ((layout.query_norm, weights.query_gain), (layout.key_norm, weights.key_gain)):
             shape = _gain_shape(spec.qk_norm, *gain.shape)
             tensors[f"{name}.weight"] = gain[:, back].reshape(shape) - spec.qk_norm.norm.offset
+    tensors |= {layout.extras[part]: table.T for part, table in weights.head_tables.items()}
     return tensors | {layout.extras[part]: values for part, values in weights.head_numbers.items()}
 
 

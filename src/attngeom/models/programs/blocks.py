@@ -28,11 +28,13 @@ from typing import Literal
 from attngeom.models.programs.attention import AttentionParts
 from attngeom.models.programs.parts import SeenVector, SublayerOutput, TokenPlaces
 from attngeom.models.programs.units import UnitParts
-from attngeom.models.specification import Experts, GroupedAttention, Norm, TransformerBlock
+from attngeom.models.specification import Experts, GroupedAttention, Norm, RelativeTable, TransformerBlock
 from attngeom.models.surroundings import Sublayer, sublayers
 from attngeom.programs import Program
 
 Weights = Literal["stored", "acting"]
+BUCKETED = 128
+"""A distance from which on those of a table of a stack share a row: all rows are used."""
 
 
 def block_program(
@@ -68,15 +70,16 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     own = block.attention
     if own is None:
         return TokenPlaces(None, (), 0)
+    table = RelativeTable(rows=buckets, distance=BUCKETED) if buckets else own.relative
     if tokens is not None:
         return TokenPlaces((tuple(range(tokens - 1, 0, -1)),), (), tokens - 1)
     others = max(others, 2 if block.attention_norms.output is not None else 1)
     if own.window is not None and own.window <= others:
         others = own.window - 1
-    if buckets:
-        used = [bucket for bucket in range(1, buckets) if bucket != own.unused_bucket(buckets)]
+    if table is not None:
+        used = [row for row in range(1, table.rows) if row not in table.unused(own.sees_later)]
         turning = () if own.rotary is None else own.rotary.frequencies
-        return TokenPlaces(None, tuple(product(used, repeat=others)), others, buckets, turning)
+        return TokenPlaces(None, tuple(product(used, repeat=others)), others, table.rows, turning)
     if own.rotary is None:
         # Only the slopes of ALiBi tell distances, and constants in scores show nothing of the weights.
         return TokenPlaces((tuple(range(others, 0, -1)),), (), others)

@@ -21,6 +21,8 @@ SMALL_WIDTH = 6
 WIDTH_FOR_JOINT_NORMS = 10
 VOCABULARY, VOCABULARY_FOR_JOINT_NORMS = 20, 32
 UNITS, UNITS_FOR_JOINT_NORMS = 4, 12
+SMALL_TABLE = 4
+"""Rows of a table of relative positions."""
 
 
 def shrink(spec: TransformerSpec) -> TransformerSpec:
@@ -68,7 +70,7 @@ def _shrink_stack(stack: Stack, width: int, small: int) -> Stack:
         order=tuple(index % len(kinds) for index in range(layers)) if kinds else (),
         positions=min(stack.positions, 3 + stack.unread_positions),
         token_types=min(stack.token_types, 2),
-        relative_buckets=min(stack.relative_buckets, 4),
+        relative_buckets=min(stack.relative_buckets, SMALL_TABLE),
     )
 
 
@@ -105,6 +107,7 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
         value_dim=value_dim,
         rotary=rotary,
         latent=latent,
+        relative=None if attention.relative is None else replace(attention.relative, rows=SMALL_TABLE),
         window=_shrink_window(attention, 0 if rotary is None else rotary.dims),
     )
 

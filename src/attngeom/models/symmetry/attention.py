@@ -183,6 +183,7 @@ class GroupedHeadOrder(Part):
             "output": weights.output[self.heads],
         }
         orders = {"query_gain": self.heads, "key_gain": self.groups, **dict.fromkeys(weights.head_numbers, self.heads)}
+        orders |= dict.fromkeys(weights.head_tables, self.heads)
         for name, order in orders.items():
             gains = getattr(weights, name)
             if gains is not None and len(gains) > 1:

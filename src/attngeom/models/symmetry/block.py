@@ -8,7 +8,7 @@ from functools import lru_cache
 from attngeom.models.specification import MLP, TransformerBlock
 from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
-from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, StreamConstants
+from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, RelativeShift, StreamConstants
 from attngeom.models.symmetry.factor import Factor
 from attngeom.models.symmetry.latents import Latents
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
@@ -50,6 +50,8 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
             yield from (RotaryScales(block, place), GroupedQueryKey(block, place))
         yield GroupedValueOutput(block, place)
         yield AttentionBiases(block, place)
+        if spec.relative is not None:
+            yield RelativeShift(block, place)
         if not spec.alibi and not (ordered and place == "attention"):
             yield OrderOfHeads(block, place)
 

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
 from attngeom.groups import Sampler
 from attngeom.models.affine import Affine
-from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.readers import has_bias, key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.residues import P, integers
 from attngeom.models.specification import MLP
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, RedundantPart, Replay
-from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift
+from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift, TableShift
 from attngeom.models.symmetry.places import place_constants, value_constant
 from attngeom.models.tensor_errors import (
     Along,
@@ -142,6 +145,68 @@ class AttentionBiases(AttentionFactor):
         if has_bias(self.block, "mlp.input", "down"):
             output = gap if self.shows_sum == "all" else np.full_like(gap, gap.mean())
             replay.take(ConstantShift(np.zeros_like(key), np.zeros_like(value), output, self.place))
+
+
+@dataclass(frozen=True)
+class RelativeShift(AttentionFactor):
+    """R of every head, added to all of its relative positions, which softmax forgets; and rows that nothing reads (L1).
+
+    Where w_i is added to the scores of token i with all others, its weights stay. The rows of two distances that occur
+    are seen by their difference: scores of equal tokens at both distances differ by it alone.
+    """
+
+    topic = "biases"
+
+    @property
+    def unused(self) -> Array:
+        assert self.spec.relative is not None
+        return self.spec.relative.unused(self.spec.sees_later)
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        heads, shift = self.spec.heads, self.spec.heads * self.spec.forgets_shifts
+        yield RedundantPart(part="query_key", count=shift, group="a shift of the relative table per head", lemma="L1")
+        rows = heads * len(self.unused)
+        text = "rows of the relative table that no distance has"
+        yield RedundantPart(part="query_key", count=rows, group=text, lemma="definition")
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        table = self._table(layer)
+        rows = np.zeros_like(table)
+        if self.spec.forgets_shifts:
+            rows += sampler.shift(size=(len(table), 1))
+        rows[:, self.unused] += sampler.shift(size=(len(table), len(self.unused)))
+        yield TableShift(rows, self.place)
+
+    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+        """The row of distance 0, and those never used, are zero."""
+        assert weights.relative is not None
+        table = weights.relative - weights.relative[:, :1] * self.spec.forgets_shifts
+        table[:, self.unused] = 0
+        return weights.with_(relative=table)
+
+    def unfold(self, replay: Replay) -> None:
+        replay.take(TableShift(self._table(replay.stored) - self._table(replay.pattern), self.place))
+
+    def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
+        before, after = self._table(stored), self._table(folded)
+        summed = float(np.hypot(size_of(before), np.sqrt(before.shape[1]) * size_of(before[:, 0])))
+        return lost(TensorPart(self.place, "relative"), summed, size_of(after))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        tables = self._table(target), self._table(aligned)
+        yield Errors(TensorPart(self.place, "relative", Along.HEAD), by_entry(*tables))
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """Differences to the row of distance 0."""
+        assert probe.weights.relative is not None
+        table = np.delete(integers(probe.weights.relative), self.unused, axis=1)
+        table = (table - table[:, :1] * int(self.spec.forgets_shifts)) % P
+        return Invariants(heads=[[int(value) for value in row] for row in table])
+
+    def _table(self, layer: LayerWeights) -> Array:
+        table = self.weights(layer).relative
+        assert table is not None
+        return table
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,22 @@ class ConstantShift(Part):
 
 
 @dataclass(frozen=True, eq=False)
+class TableShift(Part):
+    """``rows`` (H, ·) are added to a table of relative positions: one number for a head, any in rows never used."""
+
+    rows: Array
+    place: str = "attention"
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights = layer.attentions[self.place]
+        assert weights.relative is not None
+        return layer.with_(**{self.place: weights.with_(relative=weights.relative + self.rows)})
+
+    def inverse(self) -> TableShift:
+        return TableShift(-self.rows, self.place)
+
+
+@dataclass(frozen=True, eq=False)
 class StreamShift(Part):
     """Post-LN blocks: writers along 1 (heads, head bias, units, unit bias) and the bias of the inner norm."""
 
