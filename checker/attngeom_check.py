@@ -830,8 +830,9 @@ class Block:
 def plus(*pairs): return sum((x for x, _ in pairs), ZERO), 1 + sum(m - 1 for _, m in pairs)
 def times(first, second): return (first[0], first[1] + second[1]) if first[0] == second[0] else min(first, second)
 
-LEARNING = dict.fromkeys(("A1.1", "A1.2", "A1.3", "B", "R", "bounds", "H3"), "lightning") | {"E0": "softmax or sigmoid"}
+LEARNING = dict.fromkeys(("A1.1", "A1.2", "A1.3", "H3"), "lightning") | {"E0": "softmax or sigmoid"}
 LEARNING |= dict.fromkeys(("A2", "C", "C2", "C3", "D"), "softmax") | dict.fromkeys(("A3", "S"), "sigmoid")
+LEARNING |= dict.fromkeys(("B", "R", "bounds"), "lightning, softmax or sigmoid")
 
 def check_learning(claim, witness, version):
     """Ranks over Q of K, Q, A, O, V and the formulas of docs/theorems/learning.md; for B, R, bounds ranks mod p."""
@@ -852,7 +853,7 @@ def check_learning(claim, witness, version):
         heads[l, h] = Block(transpose(w[l, h, "K"]), w[l, h, "Q"]), Block(O, V) if O else Block(V)
     ranks = [[*A.listed, *V.listed] for A, V in heads.values()]
     require(json.dumps(witness["ranks"]) == json.dumps(ranks), f"the ranks over Q are {show(ranks)}")
-    found = by_ranks(net, name, w, heads, witness) if place else by_theorem(net, name, heads)
+    found = beside("deep").by_ranks(net, name, w, heads, witness) if place else by_theorem(net, name, heads)
     require((found[0] / 2, found[1]) == (value, m), f"Theorem {name} gives lambda = {found[0] / 2}, m = {found[1]}")
     return f"the hypotheses of Theorem {name} hold and it gives {value}, {m}; this rests on its paper proof"
 
@@ -891,62 +892,6 @@ def by_theorem(net, name, heads):
         L = matmul(V.matrix, L)
     require(rank(L) == hidden[0], "rank L = hidden width is required")
     return plus((Fraction(hidden[0] * (d0 + last) - hidden[0] ** 2), 1), *pairs)
-
-def by_ranks(net, name, w, heads, witness):
-    """The ranks mod p of the differential, in the products for B, else in the weights; of T2, T4 on the products."""
-    p, samples = prime(witness["prime"]), integer(witness["samples"], 1, 10**5, "samples")
-    tokens, point = integer(witness["tokens"], 1, net.tokens, "tokens"), Point(witness, p)
-    require(all(x.denominator % p for tensor in w.values() for x in flat(tensor)), "a denominator vanishes mod p")
-    afford(samples * (net.size * tokens * 6 + samples * net.size / 20), "products for the ranks")
-    def residues(a): return [[x.numerator * pow(x.denominator, -1, p) % p for x in row] for row in a]
-    dense, fixed, tables, rows = {key: residues(a) for key, a in w.items()}, set(), [], []
-    for (l, h), (A, V) in heads.items() if name == "B" else ():
-        Q, K, own, O = ((l, h, x) for x in "QKVO")
-        tables += [(l, V.rows, A.rows)] if A.rank == V.rank == 0 else []
-        if not A.full:
-            dense[Q], dense[K] = residues(A.matrix), [[int(i == j) for j in range(A.rows)] for i in range(A.rows)]
-        if not V.full: dense[own], _ = residues(V.matrix), dense.pop(O, None)
-        fixed |= {Q, K} if not V.rank else {K} if not A.full else set()
-        fixed |= {own, O} if not A.rank else {O} if not V.full else set()
-    for r in range(samples):
-        found, _, ends = gradient(net, dense, point.sample(net, r, tokens), p)
-        row = flat(*(found[key] for key in w if key not in fixed))
-        for l, e, d in tables:
-            X, G = ends[l]
-            for k, s in combinations_with_replacement(range(d), 2):
-                squares = [x * y for x, y in zip(X[k], X[s])]
-                sums = [sum(squares[: i + 1]) if net.causal else sum(squares) for i in range(tokens)]
-                row += [sum(map(mul, map(mul, sums, X[n]), G[o])) % p for n in range(d) for o in range(e)]
-        rows.append(row)
-    jacobian = rank_mod(rows, p)
-    values = {key: [residues(x.matrix) for x in own] for key, own in heads.items()}
-    zero = {key: [[[0] * len(a[0]) for _ in a] for a in own] for key, own in values.items()}
-    moves = [{key: [A, [[-x for x in row] for row in V]]} for key, (A, V) in values.items()]
-    for l, width in enumerate(() if net.residual else net.widths[1:-1]):
-        for i, j in product(range(width), repeat=2):
-            E, change = [[int((r, c) == (i, j)) for c in range(width)] for r in range(width)], {}
-            for key, (A, V) in values.items():
-                if key[0] == l: change[key] = [zero[key][0], matmul(E, V)]
-                elif key[0] == l + 1:
-                    both = add(matmul(transpose(E), A), matmul(A, E), p)
-                    change[key] = [[[-x for x in row] for row in a] for a in (both, matmul(V, E))]
-            moves.append(change)
-    action = rank_mod([[0, *flat(*(own for key, pair in heads.items() for own, other in zip(move.get(key, zero[key]),
-                       pair[::-1]) if other.rank))] for move in moves], p)
-    if name == "R":
-        if jacobian < min(symmetry_bound(each, Point(COUNT, WORD_PRIME)) for each in (net, net.smaller())):
-            raise Unknown(f"the rank mod p is {jacobian}; that it is the largest needs a rule of Lemma U beyond T1-T4")
-        return Fraction(jacobian), 1
-    parts, total = [], 0
-    for A, V in heads.values():
-        alone = times(A.pair(), V.pair()) if A.rank == V.rank == 0 else A.pair() if V.rank else V.pair()
-        parts += [A.pair(), V.pair()] if A.rank and V.rank else [alone]
-        dead = V.rows * A.rows**2 * (A.rows + 1) // 2 if A.rank == V.rank == 0 else 0
-        total += dead + (A.dimension if V.rank else 0) + (V.dimension if A.rank else 0)
-    value, m = plus(*parts)
-    meets = value - action == jacobian and m == 1 if name == "bounds" else jacobian + action == total
-    require(meets, f"the ranks {jacobian} and {action} do not meet what Theorem {name} needs")
-    return value - action, m
 
 # Files. A claim of another kind is a row of KINDS: a function of claim, witness and version that returns its reason.
 def beside(name):

@@ -173,4 +173,18 @@ POINTS = [
         2,
         "B",
     ),
+    point(
+        "residual softmax, two heads",
+        network((2, 2, 2), 1, {}, heads=2, value_width=1, kind="softmax", residual=True),
+        "12",
+        1,
+        "B",
+    ),
+    point(
+        "residual softmax, ranks 1, 2, causal",
+        network((2, 2, 2), 2, {(1, 0): (1, 1, 1)}, heads=1, kind="softmax", residual=True, causal=True),
+        "8",
+        2,
+        "B",
+    ),
 ]

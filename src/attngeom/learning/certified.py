@@ -1,6 +1,8 @@
 """Theorem B (any network): two ranks at a point, of the differential in Θ and of the symmetries on Θ, that add up.
 
 The proofs, also of Theorem R and of the two bounds for λ that are left otherwise, are in docs/theorems/learning.md.
+Lightning attention is evaluated mod p. So are softmax and sigmoid, with formal attention weights in place of those of
+the scores, where the scores at these weights are independent (Lemma 1); elsewhere balls enclose the differential.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
 from attngeom.errors import DomainError, SizeError
+from attngeom.exact.arrays import swap
 from attngeom.exact.domains import GF, QQ, RR, Array, Balls, Domain, PrimeField
 from attngeom.exact.numbers import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.points import name_point, residues
@@ -21,7 +24,7 @@ from attngeom.learning.enlarged import Enlarged, enlarge, plain
 from attngeom.learning.pairs import HALF, Pair, PairFinding
 from attngeom.limits.memory import CERTIFIED_BALLS, CERTIFIED_JACOBIAN
 from attngeom.limits.rounding import RANK_BITS
-from attngeom.limits.trials import FEW_INPUT_SCALES, POINT_TOKENS, SPARE_SAMPLES
+from attngeom.limits.trials import FEW_INPUT_SCALES, LEAST_TOKENS, POINT_TOKENS, SPARE_SAMPLES
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 
@@ -51,7 +54,7 @@ def by_ranks(
     """
     theta = enlarge(weights, blocks)
     try:
-        ranks = _ranks(theta, theta.dimension, seed, inputs)
+        ranks = _ranks(theta, theta.dimension, theta.dimension, seed, inputs)
     except SizeError as error:
         return PairFinding("none", f"not proven: {error}", lower=Fraction(0), upper=theta.pair.value)
     pair = theta.pair.less(ranks.action)
@@ -73,11 +76,11 @@ def _by_bounds(
     inputs: Array | None,
 ) -> PairFinding:
     """½ rank dφ ≤ λ ≤ Σ λ(block) − ½ rank of the symmetries; and λ = ½ rank dφ where this is the largest rank."""
+    most, rows = upper_bound(weights.architecture).value, weights.architecture.num_parameters
     try:
-        own = _ranks(plain(weights), weights.architecture.num_parameters, seed, inputs)
+        own = _ranks(plain(weights), rows, rows, seed, inputs)
     except SizeError as error:
         return PairFinding("none", f"not proven: {numbers}; {error}", lower=Fraction(0), upper=pair.value)
-    most = upper_bound(weights.architecture).value
     clear = ranks.is_clear and own.is_clear
     witness = {**witness, "samples": own.rows}
     if own.jacobian >= most:
@@ -91,7 +94,7 @@ def _by_bounds(
     return PairFinding("none", reason, lower=lower, upper=pair.value, is_clear=clear, witness=witness)
 
 
-def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
+def _ranks(theta: Enlarged, rows: int, wanted: int, seed: int, inputs: Array | None) -> Ranks:
     """Both ranks, by arithmetic that fits the weights: mod p, balls, an extension of Q, or floats."""
     weights = theta.weights
     domain, rule = weights.domain, weights.architecture.rule
@@ -99,30 +102,92 @@ def _ranks(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
         rows + SPARE_SAMPLES if inputs is None else len(inputs) * inputs.shape[-1] * weights.architecture.widths[-1]
     )
     if domain.rounds:
-        _check_size(weights, samples, CERTIFIED_JACOBIAN)
+        _check_size(theta, samples, CERTIFIED_JACOBIAN)
         return _in_floats(theta, 2 * samples, seed, inputs)
     if not rule.is_polynomial:
-        _check_size(weights, 2 * samples, CERTIFIED_BALLS)
-        return _in_balls(theta, 2 * samples, seed, inputs)
+        formal = _formally(theta, samples, wanted, seed) if inputs is None and domain.is_rational else None
+        if formal is not None and formal.jacobian + formal.action >= wanted:
+            return formal
+        try:
+            _check_size(theta, 2 * samples, CERTIFIED_BALLS)
+        except SizeError:
+            if formal is None:
+                raise
+            return formal
+        enclosed = _in_balls(theta, 2 * samples, seed, inputs)
+        return enclosed if formal is None or enclosed.jacobian > formal.jacobian else formal
     if domain.is_rational:
-        _check_size(weights, samples, CERTIFIED_JACOBIAN)
+        _check_size(theta, samples, CERTIFIED_JACOBIAN)
         return _mod_p(theta, samples, seed, inputs)
-    _check_size(weights, samples, CERTIFIED_BALLS)
+    _check_size(theta, samples, CERTIFIED_BALLS)
     X, C = _draw(theta, samples, domain, seed, inputs)
     return Ranks(domain.rank(theta.jacobian(X, C)), domain.rank(theta.action()), None, samples, X.shape[1])
 
 
-def _check_size(weights: Weights, rows: int, most: int) -> None:
-    """The Jacobian has at most this many columns; the symmetries have as many, and a row for each generator."""
-    architecture = weights.architecture
-    columns = sum(
-        layer.heads * layer.d_in * (layer.d_in + 2 * layer.attention + 2 * layer.d_out + (layer.value_width or 0))
-        for layer in architecture.layers
-    )
-    generators = sum(width**2 for width in architecture.widths[1:-1]) + architecture.num_layers
-    entries = max(rows, generators) * columns
+def _check_size(theta: Enlarged, rows: int, most: int) -> None:
+    """The Jacobian has a row for each sample, the symmetries have one for each generator."""
+    layers = theta.weights.architecture.layers
+    generators = sum(width**2 for width in theta.weights.architecture.widths[1:-1]) + len(layers)
+    moved = sum(layer.heads * layer.d_in * (layer.d_in + layer.d_out) for layer in layers)
+    entries = max(rows * theta.num_columns, generators * moved)
     if entries > most:
         raise SizeError(f"a Jacobian of {entries:,} entries is needed; at most {most:,} are computed")
+
+
+def _formally(theta: Enlarged, rows: int, wanted: int, seed: int) -> Ranks | None:
+    """Ranks mod p with formal attention, at inputs of three or two different tokens; None if scores are dependent."""
+    best = None
+    for tokens in range(min(theta.weights.architecture.tokens, LEAST_TOKENS), 1, -1):
+        columns = count_scores(theta.weights.architecture, tokens)
+        _check_size(theta, max(rows, columns), CERTIFIED_JACOBIAN)
+        ranks = _at_formal_point(theta, max(rows, columns + SPARE_SAMPLES), tokens, seed)
+        if ranks is not None and (best is None or ranks.jacobian > best.jacobian):
+            best = ranks
+        if best is not None and best.jacobian + best.action >= wanted:
+            break
+    return best
+
+
+def count_scores(architecture: Architecture, tokens: int) -> int:
+    """The functions of Lemma 1: 1, the entries of X, and the scores (softmax: their differences) of all heads."""
+    seen = int(architecture.mask.visible(tokens).sum()) - (tokens if architecture.rule.is_normalised else 0)
+    return 1 + architecture.widths[0] * tokens + architecture.num_layers * architecture.heads * seen
+
+
+def _at_formal_point(theta: Enlarged, rows: int, tokens: int, seed: int) -> Ranks | None:
+    """The ranks at a named point, if 1, the inputs and the scores are linearly independent there: Lemma 1."""
+    architecture, name = theta.weights.architecture, name_point(seed)
+    rule, visible = architecture.rule, architecture.mask.visible(tokens)
+
+    def at(p: int) -> Enlarged:
+        GF(p).convert([rule.temperature, 1 / rule.temperature])
+        return Enlarged(theta.weights.to(GF(p)), theta.forms)
+
+    p, reduced = modulo_some_prime(at, BLAS_PRIME)
+    field = GF(p)
+    X, C = _named(theta, rows, field, seed, tokens)
+    formal = []
+    for index, heads in enumerate(theta.weights.layers):
+        drawn = [
+            np.stack([residues(name, f"P{r}.{index}.{h}", (tokens, tokens), p) for r in range(rows)])
+            for h in range(len(heads))
+        ]
+        formal.append([rule.formal_weights(E, None, field) for E in drawn])
+    functions = [np.ones((rows, 1), dtype=X.dtype), X.reshape(rows, -1)]
+    for layer in reduced.passes(X, formal).layers:
+        for trace in layer.traces:
+            S = field.matmul(trace.k, swap(trace.q))
+            if rule.is_normalised:
+                S = S - np.diagonal(S, axis1=-2, axis2=-1)[..., None, :]
+                shown = visible & ~np.eye(tokens, dtype=bool)
+            else:
+                shown = visible
+            functions.append(field.reduce(S[..., shown]))
+    scores = np.concatenate(functions, axis=1)
+    if field.rank(scores) < scores.shape[1]:
+        return None
+    jacobian = reduced.jacobian(X, C, formal)
+    return Ranks(field.rank(jacobian), field.rank(reduced.action()), p, rows, tokens)
 
 
 def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks:
@@ -131,7 +196,7 @@ def _mod_p(theta: Enlarged, rows: int, seed: int, inputs: Array | None) -> Ranks
     def at(p: int) -> tuple[Enlarged, tuple[Array, Array]]:
         reduced, field = Enlarged(theta.weights.to(GF(p)), theta.forms), GF(p)
         return reduced, _draw(theta, rows, field, seed, inputs) if inputs is not None else _named(
-            theta, rows, field, seed
+            theta, rows, field, seed, count_tokens(theta.weights.architecture)
         )
 
     p, (reduced, (X, C)) = modulo_some_prime(at, BLAS_PRIME)
@@ -174,10 +239,10 @@ def _scaled_rank(matrix: Array) -> Rank:
     return measured_rank(matrix[kept] / norms[kept], RR)
 
 
-def _named(theta: Enlarged, rows: int, field: PrimeField, seed: int) -> tuple[Array, Array]:
+def _named(theta: Enlarged, rows: int, field: PrimeField, seed: int, tokens: int) -> tuple[Array, Array]:
     """Inputs X and cotangents C of a named point, with tokens in rows."""
     architecture, name = theta.weights.architecture, name_point(seed)
-    tokens, ends = count_tokens(architecture), (architecture.widths[0], architecture.widths[-1])
+    ends = architecture.widths[0], architecture.widths[-1]
     X, C = (
         np.stack([residues(name, f"{label}{r}", (width, tokens), field.p).T for r in range(rows)])
         for label, width in zip("XC", ends)

@@ -20,7 +20,7 @@ from attngeom.exact.domains import Array, Domain
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import HeadBlocks
 from attngeom.learning.pairs import Pair
-from attngeom.network.layer import Gradient, Passes
+from attngeom.network.layer import Formal, Gradient, Passes
 from attngeom.network.symmetry import Between, Scale, linear_factors
 from attngeom.network.symmetry.factor import Tensors
 from attngeom.network.weights import Head, Weights
@@ -69,6 +69,21 @@ class Enlarged:
         return sum(form.dimension for heads in self.forms for form in heads)
 
     @property
+    def num_columns(self) -> int:
+        """The entries of the tensors that are varied, before any of them is made."""
+        total = 0
+        for layer, forms in zip(self.weights.architecture.layers, self.forms):
+            d, e, v = layer.d_in, layer.d_out, layer.value_width
+            sizes = {
+                "attention": {"factors": 2 * layer.attention * d, "matrix": d * d, "left out": 0},
+                "value": {"factors": d * e if v is None else v * (d + e), "matrix": d * e, "left out": 0},
+            }
+            for form in forms:
+                total += sizes["attention"][form.attention] + sizes["value"][form.value]
+                total += form.dimension if form.is_dead else 0
+        return total
+
+    @property
     def pair(self) -> Pair:
         """(λ, m) of ‖Θ − Θ_0‖², that of the table being ‖A_h‖² ‖V_h‖²."""
         return reduce(Pair.__add__, [form.pair for heads in self.forms for form in heads])
@@ -81,11 +96,16 @@ class Enlarged:
             for heads, forms in zip(self.weights.layers, self.forms)
         )
 
-    def jacobian(self, X: Array, C: Array) -> Array:
+    def passes(self, X: Array, formal: Formal | None = None) -> Passes:
+        """The network at inputs X (N, t, d_0); with formal attention weights the scores are not used."""
+        architecture = self.weights.architecture
+        return Passes.at(self.heads(), X, architecture.rule, self.weights.domain, architecture.residual, formal)
+
+    def jacobian(self, X: Array, C: Array, formal: Formal | None = None) -> Array:
         """Rows ∂⟨C_n, φ(X_n)⟩/∂Θ for inputs X (N, t, d_0) and cotangents C (N, t, d_l), tokens in rows."""
         architecture, domain = self.weights.architecture, self.weights.domain
         with domain.working():
-            passes = Passes.at(self.heads(), X, architecture.rule, domain, architecture.residual)
+            passes = self.passes(X, formal)
             columns: list[Array] = []
             indices = reversed(range(architecture.num_layers))
             for index, (layer, bar, gradients) in zip(indices, passes.backward(C)):

@@ -99,7 +99,6 @@ class LearningClaim:
 
     def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices]) -> tuple[Twice, str]:
         """Theorems B and R and the two bounds: ranks mod p at the point."""
-        require(self.weights.architecture.rule.is_polynomial, "ranks mod p are rechecked for lightning attention")
         jacobian, action = check_ranks(self.weights, heads, name, witness)
         if name == "R":
             return (Fraction(jacobian), 1), f"the rank {jacobian} mod p is the largest possible one"

@@ -1,7 +1,8 @@
 """Recheck two ranks at given weights mod p: of the differential in the products Θ, and of the symmetries on Θ.
 
 Nothing here comes from the search, which propagates back: all directions of Θ are carried forward, see
-:mod:`attngeom.verification.jets`, in a network whose weights are what is free in Θ.
+:mod:`attngeom.verification.jets`, in a network whose weights are what is free in Θ. Softmax and sigmoid have formal
+attention, if 1, the inputs and the scores of the weights are independent: Lemma 1 of docs/theorems/learning.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Head, Weights
 from attngeom.verification.budget import afford
 from attngeom.verification.jets import JetPoint, afford_jets
-from attngeom.verification.points import read_place
+from attngeom.verification.points import afford_samples, read_place
 from attngeom.verification.reading import read_integer, require
 from attngeom.verification.upper_bound import count_upper_bound
 
@@ -94,15 +95,27 @@ def check_ranks(
     tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
     given = [(index, head) for index, layer in enumerate(weights.layers) for head in layer]
     heads = [HeadPoint(index, head, *pair) for (index, head), pair in zip(given, matrices)]
-    in_theta = theorem == "B"
+    in_theta, formal = theorem == "B", not architecture.rule.is_polynomial
     size = sum(head.count_directions(in_theta) for head in heads)
     _afford(weights, size, samples, tokens)
+    if formal:
+        require(tokens >= 2 and all(x.A.rank for x in heads), "formal attention needs two tokens, and no A_h = 0")
+        afford_samples(architecture, samples, tokens)
+        afford(samples * (tokens * depth * architecture.heads) ** 2, SAMPLE_ENTRIES, "values of scores")
     heads = [replace(x, head=Head(*(field.convert(array) for array in x.head.tensors.values()))) for x in heads]
     tensors = [head.tensors(in_theta, field) for head in heads]
     columns = np.flatnonzero(np.concatenate([np.full(x.size, varies) for head in tensors for x, varies in head]))
     layers = [[[x for x, _ in own] for head, own in zip(heads, tensors) if head.layer == i] for i in range(depth)]
-    X, C = place.inputs(architecture, samples, tokens, field)
-    jets = JetPoint(architecture, layers, field.p, (X, C, None), columns.tolist())
+    if formal:
+        temperature = architecture.rule.temperature
+        require(all(x % field.p for x in temperature.as_integer_ratio()), "the temperature vanishes mod p")
+        X, C, attention = place.samples(architecture, None, samples, tokens, field)
+        assert attention is not None
+        _check_scores(architecture, heads, X, attention, field)
+        jets = JetPoint(architecture, layers, field.p, (X, C, attention), columns.tolist(), temperature)
+    else:
+        X, C = place.inputs(architecture, samples, tokens, field)
+        jets = JetPoint(architecture, layers, field.p, (X, C, None), columns.tolist())
     jacobian = rank_mod_p(jets.field.to_integers(jets.gradients(range(samples))), field.p)
     action = rank_mod_p(_action(architecture, heads, field), field.p)
     if theorem == "B":
@@ -112,6 +125,29 @@ def check_ranks(
         most = count_upper_bound(architecture)
         require(jacobian == most, f"the rank mod p is {jacobian}; the largest possible one is {most}")
     return jacobian, action
+
+
+def _check_scores(
+    architecture: Architecture, heads: list[HeadPoint], X: Array, attention: list[list[Array]], field: PrimeField
+) -> None:
+    """1, the entries of X and the scores of all heads (softmax: less the one of the own token) are independent."""
+    tokens, total = X.shape[1], list(X.reshape(len(X), -1).T)
+    z = np.swapaxes(X, 1, 2)
+    for index, own in enumerate(attention):
+        here = [x.head for x in heads if x.layer == index]
+        out = z if architecture.residual else 0
+        for head, P in zip(here, own):
+            S = field.matmul(np.swapaxes(z, 1, 2), field.matmul(head.attention_matrix(field), z))
+            for i in range(tokens):
+                for j in range(i + 1) if architecture.mask.hides else range(tokens):
+                    if not architecture.rule.is_normalised:
+                        total.append(S[:, j, i])
+                    elif j != i:
+                        total.append((S[:, j, i] - S[:, i, i]) % field.p)
+            out = (out + field.matmul(field.matmul(head.value_matrix(field), z), P)) % field.p
+        z = np.asarray(out)
+    rank = rank_mod_p(np.stack([np.ones(len(X), dtype=np.int64), *total], axis=1), field.p)
+    require(rank == 1 + len(total), "the scores at these weights are dependent, so that attention is not free")
 
 
 def _afford(weights: Weights, directions: int, samples: int, tokens: int) -> None:
@@ -131,14 +167,15 @@ def _units(rows: int, columns: int) -> Array:
 
 
 def _action(architecture: Architecture, heads: list[HeadPoint], field: PrimeField) -> Array:
-    """Rows: the scales (A_h, −V_h), and 1 + E between layers: V̇ = EV, next layer Ȧ = −(EᵀA + AE), V̇ = −VE.
+    """Rows: scales (A_h, −V_h), if lightning, and 1 + E between layers: V̇ = EV, next layer Ȧ = −(EᵀA + AE), V̇ = −VE.
 
-    A matrix on which the function does not depend at this point is not part of Θ: V_h if A_h = 0, A_h if V_h = 0.
+    The first row is zero. A matrix on which the function does not depend at this point is not part of Θ: V_h if A_h =
+    0, A_h if V_h = 0.
     """
     matrices = [(x.head.attention_matrix(field), x.head.value_matrix(field)) for x in heads]
     zero = [(np.zeros_like(A), np.zeros_like(V)) for A, V in matrices]
-    rows = []
-    for index, (A, V) in enumerate(matrices):
+    rows = [_join(zero, heads)]
+    for index, (A, V) in enumerate(matrices if architecture.rule.is_polynomial else ()):
         rows.append(_join([(A, -V) if other == index else zero[other] for other in range(len(heads))], heads))
     for layer, width in enumerate(() if architecture.residual else architecture.widths[1:-1]):
         for E in _units(width, width):
