@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from attngeom.dimensions import dimension, upper_bound
 from attngeom.dimensions.certificate import certify_dimension
 from attngeom.dimensions.formulas import deep_lightning
-from attngeom.dimensions.lower.search import choose_method
+from attngeom.dimensions.lower_bounds import choose_method
 from attngeom.network import Architecture
 from attngeom.verification import verify
 from contract import LIMIT, emit, multiply_rate, require

@@ -22,7 +22,8 @@ from attngeom.canonical.kinds import canonicalize_kind
 from attngeom.certification.layers import certify_layers
 from attngeom.cli.app import run
 from attngeom.dimensions import rank_at, upper_bound
-from attngeom.dimensions.lower.minor import estimate_dimension, minor_lower_bound
+from attngeom.dimensions.estimate import estimate_dimension
+from attngeom.dimensions.lower_bounds import minor_lower_bound
 from attngeom.equations import Variety
 from attngeom.equations.ideal import complete
 from attngeom.exact import QQ, RR

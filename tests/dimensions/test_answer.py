@@ -5,8 +5,9 @@ from hypothesis import assume, given
 
 from attngeom.dimensions import dimension, symmetry_upper_bound, upper_bound
 from attngeom.dimensions.certificate import certify_dimension
+from attngeom.dimensions.estimate import entry_degree, estimate_dimension
 from attngeom.dimensions.formulas import layers_of_heads
-from attngeom.dimensions.lower.minor import balls_lower_bound, entry_degree, estimate_dimension, minor_lower_bound
+from attngeom.dimensions.lower_bounds import balls_lower_bound, minor_lower_bound
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import BLAS_PRIME, GF, WORD_PRIME
 from attngeom.exact.modular import rank_mod_p

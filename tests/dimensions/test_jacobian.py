@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, given
 
 from attngeom.dimensions.effective import effective_layers, effective_widths
-from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
-from attngeom.dimensions.slices import full_blocks, random_slice
+from attngeom.dimensions.sliced_network import Samples, full_blocks, random_samples, random_slice, sampled_jacobian
 from attngeom.exact import BLAS_PRIME, GF, QQ, RR, WORD_PRIME
 from attngeom.exact.arrays import swap
 from attngeom.exact.domains import BalancedField

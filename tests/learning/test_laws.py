@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from attngeom.cli.app import run
-from attngeom.dimensions.jacobian import Samples
+from attngeom.dimensions.sliced_network import Samples
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR
 from attngeom.learning.brackets import bracket_rank, bracket_rows, gradient_rows

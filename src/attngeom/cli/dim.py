@@ -16,7 +16,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.output import pairs, print_answer, working
 from attngeom.cli.output import table as table_of
 from attngeom.dimensions import Dimension, dimension, rank_at
-from attngeom.dimensions.lower.search import REQUESTS, Request
+from attngeom.dimensions.lower_bounds import REQUESTS, Request
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.limits.sizes import TABLE_ARCHITECTURES

@@ -2,13 +2,13 @@
 
 from attngeom.dimensions.answer import Dimension, dimension
 from attngeom.dimensions.counts import UpperBound, upper_bound
+from attngeom.dimensions.estimate import Estimate
 from attngeom.dimensions.formulas import formula, formulas
-from attngeom.dimensions.lower.bound import LowerBound
-from attngeom.dimensions.lower.krylov import krylov_lower_bound
-from attngeom.dimensions.lower.minor import Estimate
+from attngeom.dimensions.lower_bounds import krylov_lower_bound
 from attngeom.dimensions.point import PointRank, rank_at
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.dimensions.theorems import DimensionFormula
+from attngeom.rank.lower import LowerBound
 
 __all__ = [
     "Dimension",

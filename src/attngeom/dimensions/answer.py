@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attngeom.dimensions.counts import UpperBound, upper_bound
+from attngeom.dimensions.estimate import estimate_dimension
 from attngeom.dimensions.formulas import formula, formulas
-from attngeom.dimensions.lower.bound import LowerBound
-from attngeom.dimensions.lower.minor import estimate_dimension
-from attngeom.dimensions.lower.search import REQUESTS, Request, find_lower_bound
+from attngeom.dimensions.lower_bounds import REQUESTS, Request, find_lower_bound
 from attngeom.dimensions.modern import modern_formula
 from attngeom.dimensions.programs import program_bounds
 from attngeom.dimensions.theorems import DimensionFormula
@@ -19,6 +18,7 @@ from attngeom.errors import InputError
 from attngeom.limits.work import DIMENSION_PROVEN_ANYWAY, DIMENSION_WITHOUT_FORMULA, PROGRAM_COMPUTED_ANYWAY
 from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry import count_generators
+from attngeom.rank.lower import LowerBound
 from attngeom.results import Result, Standing
 
 if TYPE_CHECKING:

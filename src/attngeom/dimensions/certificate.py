@@ -8,8 +8,7 @@ from attngeom.dimensions.answer import Dimension
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.effective import effective_layers
 from attngeom.dimensions.formulas import formula
-from attngeom.dimensions.lower.bound import LowerBound
-from attngeom.dimensions.lower.search import Request, find_lower_bound
+from attngeom.dimensions.lower_bounds import Request, find_lower_bound
 from attngeom.dimensions.programs import sampled_tokens, without_idle_values
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound
 from attngeom.errors import InputError
@@ -21,6 +20,7 @@ from attngeom.network import Architecture
 from attngeom.network.programs import program_of
 from attngeom.network.symmetry import count_generators
 from attngeom.rank.analysis import analyze, certify_network
+from attngeom.rank.lower import LowerBound
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.records import Certificate
 
@@ -45,7 +45,7 @@ def certify_dimension(answer: Dimension) -> Certificate:
     of the sizes in ``support`` (one [d_in, d_out, attention, value width] for each layer); ``rows`` are samples and
     ``columns`` entries of the weight vector whose minor is not zero. Small proofs by schur or balls are replaced by a
     minor, larger ones and large minors by the transcript of a matrix-free proof, whose point a NumPy seed determines,
-    see :class:`attngeom.dimensions.lower.bound.Transcript`: its recheck needs a few hundredths of the products and
+    see :class:`attngeom.rank.lower.Transcript`: its recheck needs a few hundredths of the products and
     leaves a probability of error below 2^−120. Upper bound: the infinitesimal symmetries at a named point, or the
     count of parameters of the effective network.
 

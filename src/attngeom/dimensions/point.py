@@ -10,10 +10,10 @@ import numpy as np
 
 from attngeom.dimensions.answer import dimension
 from attngeom.dimensions.counts import upper_bound
-from attngeom.dimensions.jacobian import Samples, random_samples, sampled_jacobian
-from attngeom.dimensions.lower.minor import check_balls_size, entry_degree
+from attngeom.dimensions.estimate import entry_degree
+from attngeom.dimensions.lower_bounds import check_balls_size
 from attngeom.dimensions.program_point import lower_rank_at, measured_rank_at, orbit_rank_at
-from attngeom.dimensions.slices import full_blocks
+from attngeom.dimensions.sliced_network import Samples, full_blocks, random_samples, sampled_jacobian
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact.domains import RR, BalancedField, Balls

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attngeom.dimensions.counts import UpperBound
-from attngeom.dimensions.lower.bound import LowerBound
 from attngeom.dimensions.program_point import lower_rank_at, tokens_at
 from attngeom.dimensions.symmetry_bound import check_size
 from attngeom.errors import InputError, SingularError
@@ -25,7 +24,7 @@ from attngeom.network.symmetry.group import moving_factors
 from attngeom.network.weights import named_weights, random_weights
 from attngeom.programs.program import Program
 from attngeom.rank.hypotheses import prove_rank
-from attngeom.rank.lower import RankBound, bound_rank, find_point
+from attngeom.rank.lower import LowerBound, RankBound, bound_rank, find_point
 from attngeom.rank.upper import bound_above
 
 

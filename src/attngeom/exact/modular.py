@@ -103,7 +103,20 @@ def rank_mod_p(a: Array, p: int, *, method: Method | None = None) -> int:
     """
     if _prepare(a, p, method) == "flint":
         return int(_to_flint(a, p).rank())
-    return Elimination(_to_residues(a, p), p, keep_upper=False).run().rank
+    return choose_minor(_to_residues(a, p), p).rank
+
+
+def choose_minor(a: Array, p: int) -> Pivots:
+    """A largest minor that is not zero of a matrix of balanced residues mod p, which is overwritten.
+
+    Over Q it is not zero either, if the entries are residues of numbers there: its size bounds the rank from below.
+
+    >>> choose_minor(np.array([[0.0, 2.0], [0.0, -3.0], [3.0, 1.0]]), 7)
+    Pivots(rows=(0, 2), columns=(0, 1))
+    """
+    elimination = Elimination(a, p, keep_upper=False).run()
+    rows = np.sort(elimination.order[: elimination.rank])
+    return Pivots(tuple(rows.tolist()), tuple(map(int, elimination.columns)))
 
 
 def echelon_mod_p(a: Array, p: int, *, method: Method | None = None) -> Pivots:
@@ -115,9 +128,7 @@ def echelon_mod_p(a: Array, p: int, *, method: Method | None = None) -> Pivots:
     if _prepare(a, p, method) == "flint":
         columns = _flint_pivots(*_to_flint(a, p).rref())
         return Pivots(_flint_pivots(*_to_flint(a[:, columns].T, p).rref()), columns)
-    elimination = Elimination(_to_residues(a, p), p, keep_upper=False).run()
-    rows = np.sort(elimination.order[: elimination.rank])
-    return Pivots(tuple(rows.tolist()), tuple(elimination.columns))
+    return choose_minor(_to_residues(a, p), p)
 
 
 def _flint_pivots(reduced: nmod_mat, rank: int) -> tuple[int, ...]:

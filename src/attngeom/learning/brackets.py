@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
-from attngeom.dimensions.jacobian import Samples, draw_named
-from attngeom.dimensions.lower.bound import sample_tokens
+from attngeom.dimensions.lower_bounds import sample_tokens
+from attngeom.dimensions.sliced_network import Samples, draw_named
 from attngeom.exact.domains import Array, BalancedField
 from attngeom.exact.numbers import BLAS_PRIME
 from attngeom.exact.residues import Elimination
@@ -46,8 +46,8 @@ class BracketRank:
 def bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BLAS_PRIME) -> BracketRank:
     """The rank mod p of {∇f} and of first brackets [∇f, ∇g] at one point: at most the generic rank over R.
 
-    Attention that is not polynomial is formal, as in :mod:`attngeom.dimensions.jacobian`: exponentials of the scores of
-    all samples are algebraically independent, and gradients and Hessians are polynomial in them, so a nonzero minor
+    Attention that is not polynomial is formal, as in :mod:`attngeom.dimensions.sliced_network`: exponentials of scores
+    of all samples are algebraically independent, and gradients and Hessians are polynomial in them, so a nonzero minor
     mod p is one over the field of functions. Fewer tokens than t lose nothing that is true for t: further ones are
     zero, later or not attended to. The search stops at ``target``.
 

@@ -1,24 +1,80 @@
-"""A lower bound for the dimension of the functions of a program: the rank of its Jacobian mod p at a named point."""
+"""Lower bounds for dimensions: the record of a proven one, and the rank of a program mod p at a named point."""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.exact.residues import Elimination
+from attngeom.exact.modular import choose_minor
 from attngeom.limits.memory import JACOBIAN_WEIGHTS
 from attngeom.limits.trials import MANY_REGIONS, POINT_TRIES, REGIONS, ROOT_TRIES, SPARE_WEIGHT_SAMPLES
 from attngeom.limits.work import MANY_REGIONS_UP_TO
 from attngeom.programs.points import NamedPoint, Progress, Sample
 from attngeom.programs.program import Program
+from attngeom.rank.krylov import KrylovRank
+from attngeom.results import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """What a matrix-free proof computed, for a recheck that repeats a few hundredths of it.
+
+    ``free`` lists, for each tensor, the column from which its corner block is free and how many first entries are not;
+    ``pivots`` the tokens that clear the last linear map.
+    """
+
+    free: tuple[tuple[int, int], ...]
+    pivots: tuple[int, ...]
+    krylov: KrylovRank
+
+    def to_json(self) -> dict[str, Any]:
+        record = {"free": [list(pair) for pair in self.free], "pivots": list(self.pivots)}
+        sizes = {name: getattr(self.krylov, name) for name in ("left", "right", "step")}
+        arrays = {"blocks": self.krylov.blocks, "sequence": self.krylov.sequence}
+        return record | sizes | {name: base64.b64encode(x.tobytes()).decode() for name, x in arrays.items()}
+
+
+Method = Literal["minor", "schur", "krylov", "balls"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LowerBound(Result):
+    """A proven lower bound for the dimension: the rank of a Jacobian at one point, which the seed determines.
+
+    ``point`` is the name of that point (:mod:`attngeom.exact.points`) where the method is minor. ``minor_rows``
+    (samples) and ``minor_columns`` (weights) hold a nonzero minor of that size; only the methods minor and balls give
+    them; ``transcript`` is what krylov gives. ``tokens`` counts distinct tokens of a sample.
+    """
+
+    value: int
+    method: Method
+    prime: int | None
+    tokens: int
+    samples: int
+    point: str | None = None
+    minor_rows: tuple[int, ...] = ()
+    minor_columns: tuple[int, ...] = ()
+    transcript: Transcript | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return self.select("value", "method", "prime", "seed", "tokens", "samples")
+
+    def rows(self) -> Mapping[str, Any]:
+        how = self.method if self.prime is None else f"{self.method} mod {self.prime}"
+        return {"lower bound": self.value, "method": f"{how}, seed {self.seed}", "why": self.reason}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankBound:
-    """The rank mod p of the Jacobian at a named point, with the rows (samples, outputs) and columns of a minor.
+    """The rank mod p of a program at a named point, with the rows (samples, outputs) and columns of a minor.
+
+    It is a :class:`LowerBound` for the dimension where the hypotheses of :mod:`attngeom.rank.hypotheses` hold.
 
     ``outputs`` has for each row −1 for the random linear form of its sample, or the place of one output.
     """
@@ -120,14 +176,14 @@ def _drawn(point: NamedPoint, count: int, progress: Progress | None) -> tuple[Ar
 
 
 def _eliminate(point: NamedPoint, rows: Array, places: list[tuple[Sample, int]]) -> RankBound:
-    elimination = Elimination(rows, point.prime, keep_upper=False).run()
-    chosen = [places[k] for k in np.sort(elimination.order[: elimination.rank]).tolist()]
+    minor = choose_minor(rows, point.prime)
+    chosen = [places[k] for k in minor.rows]
     return RankBound(
-        value=elimination.rank,
+        value=minor.rank,
         point=point,
         samples=tuple(sample for sample, _ in chosen),
         outputs=tuple(output for _, output in chosen),
-        columns=tuple(int(k) for k in elimination.columns),
+        columns=minor.columns,
     )
 
 
@@ -150,7 +206,7 @@ def count_samples(point: NamedPoint, rank: int) -> int | None:
 
     def suffices(count: int) -> bool:
         rows = np.concatenate(blocks[:count])
-        return len(rows) >= rank and Elimination(rows, point.prime, keep_upper=False).run().rank == rank
+        return len(rows) >= rank and choose_minor(rows, point.prime).rank == rank
 
     # The rank grows with the samples: the first numbers are the likely ones, then steps are doubled, then halved.
     low, step = least - 1, 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attngeom.dimensions import dimension, upper_bound
-from attngeom.dimensions.lower.minor import balls_lower_bound, minor_lower_bound
+from attngeom.dimensions.lower_bounds import balls_lower_bound, minor_lower_bound
 from attngeom.errors import DomainError, InputError
 from attngeom.exact import GF, QQ, RR, Balls
 from attngeom.exact.arrays import swap

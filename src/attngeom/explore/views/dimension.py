@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attngeom.dimensions.answer import LOSSES, Dimension, dimension, stated_dimension
-from attngeom.dimensions.lower.search import REQUESTS
+from attngeom.dimensions.lower_bounds import REQUESTS
 from attngeom.errors import InputError, SizeError
 from attngeom.explore.controls import Control, State, parse_integers, write_options
 from attngeom.explore.pages import math
