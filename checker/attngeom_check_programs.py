@@ -570,8 +570,7 @@ def exists(place, tensors):
     for name, entries in tensors.items():
         own.drawn |= {(p, f"w{level}", name): entries for level, p in enumerate(CHAIN)}
         own.drawn[4097, f"r{place.region}", name] = [2048 + 1024 * x for x in entries]
-    cells = [program.cells[cell] for cell in program.needed]
-    left = {data for kind, data in cells if kind in ("inverse", "root", "log")}
+    left = {data for kind, data in map(program.cells.__getitem__, program.needed) if kind in ("inverse", "root", "log")}
     for k in range(TRIES):
         if not left: break
         try: values = own.values([k] * program.levels)
@@ -579,8 +578,8 @@ def exists(place, tensors):
         left = {cell for cell in left if not values[cell]}
     return not left
 
-METHODS = {"weights": (), "coefficients": (), "symmetries": ("fields",), "folds": ("folds", "fields")}
-METHODS["slice"] = ("fields", "fixed", "slice_fields")
+METHODS = {"weights": (), "coefficients": (), "symmetries": ("fields",), "folds": ("folds", "fields"),
+           "slice": ("fields", "fixed", "slice_fields")}
 
 def upper_bound(program, upper, rows, place):
     """What the method of the upper bound gives, and why. Gradients show at once that a field is no symmetry."""

@@ -45,11 +45,17 @@ PROGRAMS, DEEP = (CHECKER.with_name(f"attngeom_check_{name}.py") for name in ("p
 STANDARD = {"hashlib", "json", "math", "re", "sys", "fractions", "itertools", "operator"}
 
 
-@pytest.mark.parametrize(("path", "lines"), [(CHECKER, 1000), (PROGRAMS, 620), (DEEP, 480)])
-def test_it_is_short_and_needs_the_standard_library_alone(path: Path, lines: int) -> None:
+def test_it_can_be_read() -> None:
+    """At most 1,000 lines for most kinds of claims, and as many for those that are checked in files beside it."""
+    lines = {path: path.read_text().splitlines() for path in (CHECKER, PROGRAMS, DEEP)}
+    assert len(lines[CHECKER]) <= 1000 and sum(map(len, lines.values())) <= 2000
+    assert all(len(line) <= 120 for own in lines.values() for line in own)
+
+
+@pytest.mark.parametrize("path", [CHECKER, PROGRAMS, DEEP])
+def test_it_needs_the_standard_library_alone(path: Path) -> None:
     """One file for most kinds of claims; traced programs and deep networks have files that use it, and no other."""
     text = path.read_text()
-    assert len(text.splitlines()) <= lines and max(map(len, text.splitlines())) <= 120
     modules = set()
     for node in ast.walk(ast.parse(text)):
         modules |= {name.name for name in node.names} if isinstance(node, ast.Import) else set()

@@ -112,7 +112,7 @@ def choose_minor(a: Array, p: int) -> Pivots:
     Over Q it is not zero either, if the entries are residues of numbers there: its size bounds the rank from below.
 
     >>> choose_minor(np.array([[0.0, 2.0], [0.0, -3.0], [3.0, 1.0]]), 7)
-    Pivots(rows=(0, 2), columns=(0, 1))
+    Pivots(rows=(1, 2), columns=(0, 1))
     """
     elimination = Elimination(a, p, keep_upper=False).run()
     rows = np.sort(elimination.order[: elimination.rank])

@@ -124,11 +124,11 @@ class RelativeTable(Checked):
     """A learned number of every head for each of ``rows`` classes of distances, added to its scores.
 
     T5's buckets: small distances have a row each, larger ones up to ``distance`` share rows by their logarithm; where
-    tokens see both ways, half of the rows are for those behind.
+    tokens see both ways, half of the rows are for those behind. ``distance`` is T5's unless another one is given.
     """
 
     rows: int
-    distance: int
+    distance: int = 128
 
     def check_for(self, sees_later: bool) -> None:
         """Refuse a table without rows for small distances, or with more of them than distances."""

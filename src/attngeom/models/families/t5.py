@@ -38,7 +38,8 @@ def _is_gated(config: Config) -> bool:
 def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
     decoder, every = name == "decoder", config.values.get("model_type") == "umt5"
     rows = config.integer("relative_attention_num_buckets", default=32)
-    table = RelativeTable(rows=rows, distance=config.integer("relative_attention_max_distance", default=128))
+    distance = config.integer("relative_attention_max_distance", default=RelativeTable.distance)
+    table = RelativeTable(rows=rows, distance=distance)
     own = replace(attention, relative=table) if every else attention
     block = TransformerBlock(
         attention=own if decoder else own.bidirectional,

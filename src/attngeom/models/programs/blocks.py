@@ -33,8 +33,6 @@ from attngeom.models.surroundings import Sublayer, sublayers
 from attngeom.programs import Program
 
 Weights = Literal["stored", "acting"]
-BUCKETED = 128
-"""A distance from which on those of a table of a stack share a row: all rows are used."""
 
 
 def block_program(
@@ -70,7 +68,7 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     own = block.attention
     if own is None:
         return TokenPlaces(None, (), 0)
-    table = RelativeTable(rows=buckets, distance=BUCKETED) if buckets else own.relative
+    table = RelativeTable(rows=buckets) if buckets else own.relative
     if tokens is not None:
         return TokenPlaces((tuple(range(tokens - 1, 0, -1)),), (), tokens - 1)
     others = max(others, 2 if block.attention_norms.output is not None else 1)
