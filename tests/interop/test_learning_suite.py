@@ -155,6 +155,42 @@ def test_verdicts_tell_lambda_from_half_the_rank(
     assert shown == ["FAIL", "pass", "pass", "FAIL"]
 
 
+def test_the_bias_of_the_step_is_that_of_quadratic_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variance s of w ↦ (1 − c) w + √step noise solves s = (1 − c)² s + step, c = step (β h + pull)/2."""
+    step_bias = script_of_the_suite(monkeypatch)["step_bias"]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        beta, pull, h = 10 ** rng.uniform(2, 5), rng.uniform(0.1, 2), rng.uniform(0.1, 9, 3)
+        step = rng.uniform(0.01, 0.9) * 4 / (beta * h.max() + pull)
+        shrink = 1 - step * (beta * h + pull) / 2
+        energy = beta * h * step / (1 - shrink**2) / 2
+        exact = beta * h / (beta * h + pull) / 2
+        assert step_bias(h.tolist(), beta, step, pull) == pytest.approx(float(np.sum(energy - exact)), rel=1e-9)
+        assert step_bias([*h.tolist(), 0.0], beta, step, pull) == step_bias(h.tolist(), beta, step, pull)
+    assert step_bias([1.0], 1e4, 4e-4, 1.0) == np.inf
+
+
+def test_curvatures_are_the_eigenvalues_of_the_hessian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    write_suite(tmp_path / "suite")
+    names = script_of_the_suite(monkeypatch, torch)
+    for folder in ("regular", "softmax", "two-layers"):
+        module = names["load"](tmp_path / "suite" / folder)
+        torch.manual_seed(1)
+        network, X = module.Network(), module.sample_inputs(50)
+        found = names["curvatures"](network, X)
+        columns = []
+        for weights in network.parameters():
+            for index in np.ndindex(*weights.shape):
+                ends = []
+                for sign in (1, -2, 1):
+                    weights.data[index] += sign * 1e-6
+                    ends.append(network(X).detach().numpy().ravel())
+                columns.append((ends[0] - ends[1]) / 2e-6)
+        J = np.stack(columns, axis=1)
+        assert np.allclose(found, np.linalg.eigvalsh(J.T @ J / 50), rtol=1e-6, atol=1e-6)
+
+
 def test_chains_of_devinterp_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two short chains at a point of the suite: finite values, the same ones from the same seed."""
     torch = pytest.importorskip("torch", reason="needs torch and devinterp 2")
