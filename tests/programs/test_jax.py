@@ -139,7 +139,10 @@ def test_integers_stay_fixed():
 REFUSED = {
     "branches on data": lambda w, x: w["a"] @ x if x.sum() > 0 else x,
     "while": lambda w, x: jax.lax.while_loop(lambda s: s.sum() < 1, lambda s: s + w["a"] @ x, x),
-    "sort": lambda w, x: jnp.sort(w["a"] @ x),
+    "argsort": lambda w, x: (w["a"] @ x)[jnp.argsort(x)],
+    "index made from data": lambda w, x: (w["a"] @ x)[jax.lax.top_k(x, 1)[1]],
+    "solve_triangular": lambda w, x: jnp.linalg.solve(w["a"], x),
+    "fixed length": lambda w, x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: s + w["a"] @ x, x),
     "random numbers": lambda w, x: w["a"] @ x + jax.random.normal(jax.random.PRNGKey(0), (2,)),
     "constant with NaN": lambda w, x: w["a"] @ x + np.array([0.0, np.nan]),
     "int64": lambda w, x: (w["a"] @ x).astype(int),

@@ -31,6 +31,15 @@ FUNCTIONS = {
     "exponential without a sum": lambda w, x: np.exp(x - x.max(axis=1, keepdims=True)) * w["b"],
     "several outputs": lambda w, x: (w["a"] @ x, x.sum(0) * w["b"]),
     "unit triangular solve": lambda w, x: np.linalg.solve(np.eye(3) + np.tril(x @ x.T, -1), w["a"].T),
+    "linear systems": lambda w, x: (
+        np.linalg.solve(x @ x.T + np.eye(3), w["a"].T) @ np.linalg.solve(x[:2, :2], x[0, :2])
+    ),
+    "inverses": lambda w, x: w["a"] @ np.linalg.inv(x) * np.linalg.det(x + np.diag(w["b"])),
+    "cumulative products": lambda w, x: np.cumprod(w["b"] * x, axis=1) + np.cumprod(w["b"])[:3],
+    "truth values": lambda w, x: ((x > 0) & ~(x > w["b"]) | (x < -1)) * w["b"] + ((x > 0) ^ (x > 1)) * w["c"],
+    "arrays of powers": lambda w, x: (
+        (w["c"] * x) ** np.arange(3) + 2.0 ** (w["b"] * x) + x ** np.array([0.0, -1.0, 2.0])
+    ),
     "norms": lambda w, x: x / np.linalg.norm(x, axis=1, keepdims=True) @ w["b"],
     "matmul with batches": lambda w, x: np.stack([w["a"], 2 * w["a"]]) @ x[None] @ w["b"],
 }

@@ -171,6 +171,8 @@ SAMPLED_ENTRIES = 4 * 10**6
 """Entries of all nodes of a batch of samples, so that memory stays bounded."""
 TRACED_ENTRIES = 2**26
 """Entries of all nodes of a program that is read."""
+LINEAR_ENTRIES = 2**22
+"""Entries of the matrix of a linear operation that is read off unit vectors."""
 
 # rank
 JACOBIAN_WEIGHTS = 20_000

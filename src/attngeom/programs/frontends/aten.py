@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends.numpy_function import Traced, as_traced, index_work
+from attngeom.programs.frontends.numpy_linear import solve_triangular
 
 _MOVES = """
 view reshape _unsafe_view permute transpose t expand unsqueeze squeeze slice select cat stack split split_with_sizes
@@ -19,9 +21,16 @@ unsqueeze_copy squeeze_copy transpose_copy split_with_sizes_copy repeat_interlea
 """
 INDEX_WORK = frozenset(_MOVES.split())
 """Operations that move entries, put zeros or leave entries out."""
+_LINEAR = """
+upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d _upsample_bilinear2d_aa
+_upsample_bicubic2d_aa _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
+"""
+LINEAR = frozenset(_LINEAR.split())
+"""Operations that are linear in their first argument, and read off unit vectors."""
 _RANDOM = "rand randn rand_like randn_like randint randperm bernoulli multinomial native_dropout normal"
 RANDOM = frozenset(_RANDOM.split())
-IGNORED = frozenset(["_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range_for_size"])
+_CHECKS = "_assert_tensor_metadata _assert_scalar _assert_async sym_constrain_range_for_size _linalg_check_errors"
+IGNORED = frozenset(_CHECKS.split())
 
 Rule = Callable[..., Any]
 OPERATIONS: dict[str, Rule] = {}
@@ -77,6 +86,8 @@ OPERATIONS |= {
     "bitwise_and": plain(np.bitwise_and),
     "bitwise_or": plain(np.bitwise_or),
     "bitwise_not": plain(np.bitwise_not),
+    "bitwise_xor": plain(np.bitwise_xor),
+    "logical_xor": plain(np.logical_xor),
     "where": plain(np.where),
     "floor": plain(np.floor),
     "fmod": plain(np.fmod),
@@ -212,6 +223,47 @@ def _cumulate(builder: Builder, x: Any, axis: int, **options: Any) -> Any:
     return np.cumsum(x, axis=axis)
 
 
+@rule("cumprod")
+def _multiply_up(builder: Builder, x: Any, axis: int, **options: Any) -> Any:
+    return np.cumprod(x, axis=axis)
+
+
+@rule("logcumsumexp")
+def _cumulate_exponentials(builder: Builder, x: Any, axis: int) -> Any:
+    return np.log(np.cumsum(np.exp(x), axis=axis))
+
+
+@rule("linalg_inv_ex")
+def _invert(builder: Builder, x: Any, **options: Any) -> Any:
+    return np.linalg.inv(x), DataIndex()
+
+
+@rule("_linalg_solve_ex")
+def _solve(builder: Builder, a: Any, b: Any, *, left: bool = True, **options: Any) -> Any:
+    if not left:
+        return np.swapaxes(_solve(builder, np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))[0], -1, -2), None, None, None
+    # A vector is one if it has an axis less than the matrices.
+    is_vector = len(b.shape) == len(a.shape) - 1
+    result = np.linalg.solve(as_traced(builder, a), b[..., None] if is_vector else b)
+    return (result[..., 0] if is_vector else result), None, None, None
+
+
+@rule("_linalg_det")
+def _determinant(builder: Builder, x: Any) -> Any:
+    return np.linalg.det(x), None, None
+
+
+@rule("linalg_solve_triangular")
+def _solve_triangular(
+    builder: Builder, a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Any:
+    if not left:
+        a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+    wrap = partial(as_traced, builder)
+    result: Any = solve_triangular(wrap, a, b, upper=upper == left, unit=unitriangular)
+    return result if left else np.swapaxes(result, -1, -2)
+
+
 class DataIndex:
     """Where entries are that were chosen by their values: it may be returned, but not be used."""
 
@@ -284,6 +336,14 @@ def _mish(builder: Builder, x: Any) -> Any:
 @rule("log_sigmoid_forward")
 def _log_sigmoid(builder: Builder, x: Any) -> Any:
     return -1 * np.log(1 + np.exp(-1 * x)), None
+
+
+@rule("rrelu_with_noise_functional")
+def _random_leaky(
+    builder: Builder, x: Any, noise: Any, low: Any = 1 / 8, high: Any = 1 / 3, training: bool = False, *rest: Any
+) -> Any:
+    """Outside of training the slope is the mean of the bounds."""
+    return _leaky(builder, x, (low + high) / 2), noise
 
 
 OPERATIONS |= {
@@ -373,6 +433,35 @@ def _accumulate(x: Any, targets: Any, values: Any) -> Any:
         numbers[sorted_targets[own]] = 1 + spread[order[own]]
         x = x + values.move(lambda given, numbers=numbers: np.append(0, given.ravel())[numbers].reshape(shape))
     return x
+
+
+@rule("scatter")
+def _scatter(builder: Builder, x: Any, axis: int, places: Any, source: Any) -> Any:
+    """Entries at fixed places of one axis are replaced."""
+    targets = _targets(x, axis, places)
+    values = np.full(targets.shape, float(source)) if isinstance(source, (int, float)) else source
+
+    def put(numbers: Any, others: Any) -> Any:
+        changed = numbers.copy().ravel()
+        changed[targets] = others[tuple(map(slice, targets.shape))]
+        return changed.reshape(numbers.shape)
+
+    return index_work(builder, put, [as_traced(builder, x), as_traced(builder, values)], {})
+
+
+@rule("scatter_add")
+def _scatter_add(builder: Builder, x: Any, axis: int, places: Any, source: Any) -> Any:
+    targets = _targets(x, axis, places)
+    return _accumulate(x, targets, as_traced(builder, source)[tuple(map(slice, targets.shape))])
+
+
+def _targets(x: Any, axis: int, places: Any) -> Any:
+    """The flat places that a scatter along an axis writes to."""
+    if isinstance(places, Traced):
+        raise InputError("an index made from data met; give a dense form or a fixed choice")
+    grid = list(np.indices(np.shape(places)))
+    grid[axis] = np.asarray(places)
+    return np.arange(x.size).reshape(x.shape)[tuple(grid)]
 
 
 @rule("index_add")

@@ -9,13 +9,14 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
-from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, RANDOM, DataIndex
+from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, LINEAR, RANDOM, DataIndex
 from attngeom.programs.frontends.aten_layers import OPERATIONS
 from attngeom.programs.frontends.numpy_function import Traced, index_work
+from attngeom.programs.frontends.numpy_linear import apply_linear
 
 _KEPT = """
 softplus gelu elu leaky_relu silu hardtanh mish hardswish hardsigmoid _prelu_kernel _softmax _safe_softmax
-native_layer_norm
+native_layer_norm logsumexp logcumsumexp
 """
 KEPT = tuple(_KEPT.split())
 """Operations with rows of their own, which would otherwise be taken apart into branches on data."""
@@ -38,6 +39,9 @@ def call(target: Any, args: Any, options: Any, builder: Builder, where: Callable
     name = getattr(target, "__name__", str(target)).partition(".")[0]
     if name == "getitem":
         return args[0][args[1]]
+    if name == "with_effects":
+        # Checks of errors, in order: a token and what is called.
+        return None, call(args[1], args[2:], options, builder, where)
     if name in IGNORED:
         return None
     if name in RANDOM:
@@ -51,6 +55,8 @@ def call(target: Any, args: Any, options: Any, builder: Builder, where: Callable
             return np.zeros_like(made) if "empty" in name else made
         if name in INDEX_WORK:
             return index_work(builder, _on_numbers(target), args, options)
+        if name in LINEAR and not has_data((args[1:], options)):
+            return apply_linear(args[0], lambda unit: _on_numbers(target)(unit, *args[1:], **options))
         if name in OPERATIONS:
             return OPERATIONS[name](builder, *args, **options)
     except InputError as error:

@@ -173,6 +173,35 @@ def _max_pool(
     return np.reshape(np.max(windows, axis=-1), (*x.shape[: x.ndim - len(places)], *places)), None
 
 
+@rule("adaptive_max_pool2d", "adaptive_max_pool3d")
+def _adaptive_max_pool(builder: Builder, x: Any, places: Sequence[int]) -> Any:
+    """The largest of windows that share out each axis."""
+    for axis, count in zip(range(-len(places), 0), places):
+        size = x.shape[axis]
+        cuts = [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
+        x = np.stack([np.max(np.take(x, list(cut), axis=axis), axis=axis) for cut in cuts], axis=axis)
+    return x, None
+
+
+@rule("_embedding_bag", "_embedding_bag_forward_only")
+def _embedding_bag(
+    builder: Builder, table: Any, index: Any, starts: Any, scaled: bool = False, mode: int = 0, *rest: Any
+) -> Any:
+    """Sums, means or maxima of rows, one bag from each start on."""
+    index, starts = np.asarray(index), np.asarray(starts).tolist()
+    if len(rest) > 1 and rest[1] is not None:
+        raise InputError("an embedding bag with weights of its own met; write it with einsum")
+    cuts = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(index)])]
+    combine = (np.sum, np.mean, np.max)[mode]
+    return np.stack([combine(table[index[cut]], axis=0) for cut in cuts]), None, None, None
+
+
+@rule("_cdist_forward")
+def _distances(builder: Builder, a: Any, b: Any, order: float, *rest: Any) -> Any:
+    difference = a[..., :, None, :] - b[..., None, :, :]
+    return _norm(builder, difference, int(order) if order in (1, 2) else order, -1)
+
+
 @rule("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def _mean_pool(
     builder: Builder,

@@ -20,6 +20,8 @@ from attngeom.limits.sizes import TRACED_WEIGHTS
 from attngeom.limits.work import UNROLLED_STEPS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
+from attngeom.programs.frontends.aten import DataIndex
+from attngeom.programs.frontends.jax_layers import LAYERS
 from attngeom.programs.frontends.numpy_function import Traced, as_node, as_traced, index_work, shape_of
 from attngeom.programs.program import Program
 
@@ -141,18 +143,26 @@ class JaxInterpreter:
         if inner is not None and name not in ("while", "cond"):
             constants = getattr(inner, "consts", ())
             return self.run(getattr(inner, "jaxpr", inner), constants, args)
+        if any(isinstance(x, DataIndex) for x in args):
+            raise InputError(f"an index made from data met in {name}; give a dense form or a fixed choice")
         if name not in ("cos", "sin") and not any(isinstance(x, Traced) for x in args):
             return _bind(equation)(*args)
         try:
             if name in INDEX_WORK:
                 results = index_work(self.builder, lambda *x: _bind(equation)(*x), args, {})
                 return list(results)
+            if name in LAYERS:
+                result = LAYERS[name](self.builder, _bind(equation), *args, **params)
+                # The places that a top-k chooses are data.
+                return [result, DataIndex()] if name == "top_k" else [result]
             if name in PRIMITIVES:
                 return [PRIMITIVES[name](self.builder, *args, **params)]
         except InputError:
             raise
         except (TypeError, ValueError, IndexError) as error:
             raise InputError(f"{name} as it is called here is not known ({str(error)[:60]})") from None
+        if name in ADVICE:
+            raise InputError(f"the primitive {name} met; {ADVICE[name]}")
         raise InputError(f"the primitive {name} met; write it with sums, products, exp, sqrt, maximum and indexing")
 
     def scan(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
@@ -279,6 +289,15 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda builder, *args, **params: function(*args)
 
 
+ADVICE = {
+    "argmax": "a place that data choose is not traced: take the value (jnp.max), or fix the choice",
+    "argmin": "a place that data choose is not traced: take the value (jnp.min), or fix the choice",
+    "lu": "write a linear system with jax.scipy.linalg.solve_triangular, or its elimination out",
+    "while": "a loop whose length data decide is not traced: use fori_loop with a fixed length",
+    "cond": "a branch on data is not traced: use jnp.where",
+}
+"""What to write instead of primitives that have no row."""
+
 PRIMITIVES: dict[str, Callable[..., Any]] = {
     "add": entry(np.add),
     "add_any": entry(np.add),
@@ -305,6 +324,7 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "eq": _compare_to_itself(True),
     "ne": _compare_to_itself(False),
     "is_finite": lambda builder, x: np.ones(x.shape, dtype=bool),
+    "tan": entry(lambda x: np.sin(x) / np.cos(x)),
     "sinh": entry(lambda x: (np.exp(x) - np.exp(-1 * x)) / 2),
     "cosh": entry(lambda x: (np.exp(x) + np.exp(-1 * x)) / 2),
     "gt": entry(np.greater),
@@ -319,9 +339,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     "reduce_max": _largest,
     "reduce_min": lambda builder, x, *, axes, **options: np.min(x, axis=tuple(axes)),
     "reduce_prod": lambda builder, x, *, axes, **options: np.prod(x, axis=tuple(axes)),
-    "cumsum": lambda builder, x, *, axis, reverse=False, **options: (
-        np.flip(np.cumsum(np.flip(x, axis), axis=axis), axis) if reverse else np.cumsum(x, axis=axis)
-    ),
     "clamp": entry(lambda low, x, high: np.minimum(np.maximum(x, low), high)),
     "dot_general": _dot,
     "convert_element_type": _convert,

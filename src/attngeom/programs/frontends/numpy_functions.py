@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
-from attngeom.limits.work import SOLVED_SIZE
+from attngeom.programs.frontends.numpy_linear import (
+    cumulative_product,
+    determinant_function,
+    inverse_function,
+    solve_function,
+)
 from attngeom.programs.frontends.numpy_ufuncs import Traced, new
 
 Wrap = Callable[[Any], Traced]
@@ -215,41 +220,6 @@ def sort_function(wrap: Wrap, a: Any, axis: Any = -1, **options: Any) -> Any:
     return np.moveaxis(np.flip(np.einsum("...ki,...i->...k", places, moved), -1), -1, axis)
 
 
-def solve_function(wrap: Wrap, a: Any, b: Any) -> Any:
-    """The solution of a unit triangular system (I + N) x = b: Π (I + (−N)^(2^k)) b; others are refused."""
-    x, y = wrap(a).plain(), wrap(b).plain()
-    n = x.shape[-1]
-    lower = np.tril(np.ones((n, n)), -1)
-    if n > SOLVED_SIZE:
-        raise InputError(f"np.linalg.solve of size {n} met; at most {SOLVED_SIZE} is unrolled")
-    eye = np.broadcast_to(np.eye(n), x.shape)
-    for mask in (lower, lower.T):
-        if (x * np.broadcast_to(mask, x.shape) + eye).node == x.node or _is_unit_triangular(x, mask):
-            power, result = -1 * (x * np.broadcast_to(mask, x.shape)), y
-            size = 1
-            while size < n:
-                result = result + power @ result
-                power, size = power @ power, 2 * size
-            return result
-    raise InputError("np.linalg.solve of a matrix that is not unit triangular met; write the elimination out")
-
-
-def _is_unit_triangular(x: Traced, mask: Any) -> bool:
-    """Whether all entries outside of the mask are those of the identity, by the gather that made the matrix."""
-    node = x.builder.nodes[x.node]
-    if node.operation != "add" or node.data["coefficients"] not in ((1, 1), (1, -1)):
-        return False
-    for eye, other in (node.inputs, node.inputs[::-1]):
-        values, part = x.builder.exact(eye), x.builder.nodes[other]
-        n = x.shape[-1]
-        if values is None or not np.array_equal(values, np.broadcast_to(np.eye(n, dtype=object), x.shape)):
-            continue
-        if part.operation == "gather":
-            places = part.data["index"].reshape(x.shape)
-            return bool(np.all(places[..., np.asarray(mask) == 0] < 0))
-    return False
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum": sum_function,
     "mean": mean_function,
@@ -276,7 +246,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "norm": norm_function,
     "clip": clip_function,
     "sort": sort_function,
+    "cumprod": cumulative_product,
     "solve": solve_function,
+    "inv": inverse_function,
+    "det": determinant_function,
     "zeros_like": like_function(0),
     "ones_like": like_function(1),
     "shape": lambda wrap, a: wrap(a).shape,

@@ -107,10 +107,20 @@ def exp_rule(operands: list[Traced]) -> Traced:
 
 
 def power_rule(operands: list[Traced]) -> Traced:
-    x, exponent = operands[0].plain(), exact_fraction(operands[1])
-    if exponent is None:
-        raise InputError("np.power with an exponent that is data met; write np.exp(a * np.log(x))")
-    return new(x, x.builder.power(x.node, exponent))
+    """x^n for a number n, or for an array of numbers, one after another; b^x = exp(x log b) for a number b > 0."""
+    x, exponent = (operand.plain() for operand in operands)
+    builder, base, powers = x.builder, exact_fraction(x), x.builder.exact(exponent.node)
+    if powers is None:
+        if base is None or base <= 0:
+            raise InputError("np.power with an exponent that is data met; write np.exp(a * np.log(x))")
+        return np.exp(exponent * float(np.log(float(base))))
+    numbers = sorted(set(powers.ravel().tolist()))
+    if len(numbers) == 1:
+        return new(x, builder.power(x.node, Fraction(numbers[0])))
+    total: Any = 0
+    for number in numbers:
+        total = total + new(x, builder.power(x.node, Fraction(number))) * np.equal(powers, number).astype(int)
+    return total
 
 
 def compare_rule(a_sign: int) -> Callable[[list[Traced]], Traced]:
@@ -142,6 +152,11 @@ def absolute_rule(operands: list[Traced]) -> Traced:
 def sign_rule(operands: list[Traced]) -> Traced:
     x = operands[0].plain()
     return new(x, x.builder.add(x.builder.positive(x.node), x.builder.constant(1), 2, -1))
+
+
+def truth_rule(function: Callable[..., Any]) -> Callable[[list[Traced]], Traced]:
+    """A function of truth values, which are 0 and 1."""
+    return lambda operands: function(*(x.plain() for x in operands))
 
 
 def derived(function: Callable[[Any], Any]) -> Callable[[list[Traced]], Traced]:
@@ -228,6 +243,10 @@ UFUNCS: dict[str, Callable[[list[Traced]], Traced]] = {
     "less": compare_rule(-1),
     "greater_equal": compare_rule(1),
     "less_equal": compare_rule(-1),
+    **dict.fromkeys(("logical_and", "bitwise_and"), truth_rule(lambda a, b: a * b)),
+    **dict.fromkeys(("logical_or", "bitwise_or"), truth_rule(lambda a, b: a + b - a * b)),
+    **dict.fromkeys(("logical_xor", "bitwise_xor"), truth_rule(lambda a, b: a + b - 2 * (a * b))),
+    **dict.fromkeys(("logical_not", "invert"), truth_rule(lambda a: 1 - a)),
     "matmul": matmul,
 }
 """Ufuncs by name, those of scipy.special too."""

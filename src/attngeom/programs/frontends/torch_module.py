@@ -99,9 +99,9 @@ def _read_exported(
             values[node] = call(node.target, args, options, builder, partial(_place, node))
         elif node.op == "output":
             kinds = [spec.kind.name for spec in signature.output_specs]
-            if set(kinds) - {"USER_OUTPUT"}:
+            if set(kinds) - {"USER_OUTPUT", "TOKEN"}:
                 raise InputError("a module that changes its buffers met; call eval(), or return what it computes")
-            results = [values[result] for result in node.args[0]]
+            results = [values[result] for result, kind in zip(node.args[0], kinds) if kind == "USER_OUTPUT"]
         else:
             raise InputError(f"{node.op} {str(node.target)[:60]} met in the exported module; branches are not traced")
     return builder, results
@@ -112,7 +112,11 @@ def _prepare(network: Any, output: Any) -> Any:
     import torch
     from torch.utils import _pytree
 
-    inner = copy.deepcopy(network).eval().double()
+    try:
+        inner = copy.deepcopy(network).eval().double()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        words = str(error).strip()[:80].replace("\n", " ")
+        raise InputError(f"a module that cannot be copied given ({words}); keep weights as nn.Parameter") from None
     for part in inner.modules():
         config: Any = getattr(part, "config", None)
         # Fused attention is a call without parts; the eager form computes the same.
@@ -208,6 +212,8 @@ def _leaf(
         return stored[given].detach().numpy()
     if name in signature.inputs_to_lifted_tensor_constants:
         return exported.constants[signature.inputs_to_lifted_tensor_constants[name]].detach().numpy()
+    if name in signature.input_tokens:
+        return None
     place = next(arguments)
     if place in free:
         return Traced(builder, builder.input(free[place], tuple(examples[place].shape)))

@@ -1,0 +1,132 @@
+"""Linear systems, inverses and determinants of traced matrices, by elimination of blocks; linear maps by unit vectors.
+
+Elimination divides by leading minors, none of which vanishes at generic weights and inputs unless it always does: then
+the program exists nowhere and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import InputError
+from attngeom.exact.arrays import Array
+from attngeom.limits.memory import LINEAR_ENTRIES
+from attngeom.limits.work import SOLVED_SIZE
+from attngeom.programs.frontends.numpy_ufuncs import Traced
+
+Wrap = Callable[[Any], Traced]
+
+
+def _square(x: Traced, what: str) -> Traced:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise InputError(f"{what} of an array of shape {x.shape} met; square matrices are required")
+    if x.shape[-1] > SOLVED_SIZE:
+        raise InputError(f"{what} of size {x.shape[-1]} met; at most {SOLVED_SIZE} is unrolled")
+    return x.plain()
+
+
+def _eliminate(x: Traced) -> tuple[Traced, Traced, Traced, Traced, Traced]:
+    """The inverse of the first block A of [[A, B], [C, D]], with A, B, C and the complement D − C A⁻¹ B."""
+    h = x.shape[-1] // 2
+    a, b, c = x[..., :h, :h], x[..., :h, h:], x[..., h:, :h]
+    inverse = _invert(a)
+    return inverse, a, b, c, x[..., h:, h:] - c @ inverse @ b
+
+
+def _invert(x: Traced) -> Traced:
+    if x.shape[-1] == 1:
+        return 1 / x
+    inverse, _, b, c, complement = _eliminate(x)
+    corner = _invert(complement)
+    right, left = inverse @ b @ corner, corner @ c @ inverse
+    top: Any = np.concatenate([inverse + right @ c @ inverse, -1 * right], axis=-1)
+    return np.concatenate([top, np.concatenate([-1 * left, corner], axis=-1)], axis=-2)
+
+
+def _determinant(x: Traced) -> Traced:
+    if x.shape[-1] == 1:
+        return x[..., 0, 0]
+    _, a, _, _, complement = _eliminate(x)
+    return _determinant(a) * _determinant(complement)
+
+
+def inverse_function(wrap: Wrap, a: Any) -> Any:
+    return _invert(_square(wrap(a), "an inverse"))
+
+
+def determinant_function(wrap: Wrap, a: Any) -> Any:
+    return _determinant(_square(wrap(a), "a determinant"))
+
+
+def solve_function(wrap: Wrap, a: Any, b: Any) -> Any:
+    """The solution of a x = b; of a unit triangular system it is a product, without a division."""
+    x, y = _square(wrap(a), "a linear system"), wrap(b).plain()
+    lower = np.tril(np.ones(x.shape[-2:]), -1)
+    for mask in (lower, lower.T):
+        if _is_unit_triangular(x, mask):
+            return solve_unit_triangular(x * mask, y)
+    # As NumPy has it: one axis is a vector, more are matrices.
+    return (_invert(x) @ y[..., None])[..., 0] if y.ndim == 1 else _invert(x) @ y
+
+
+def solve_unit_triangular(strict: Traced, b: Traced) -> Traced:
+    """(I + N)⁻¹ b = Π (I + (−N)^(2^k)) b for a strictly triangular matrix N."""
+    power, result, size = -1 * strict, b, 1
+    while size < strict.shape[-1]:
+        result = result + power @ result
+        power, size = power @ power, 2 * size
+    return result
+
+
+def solve_triangular(wrap: Wrap, a: Any, b: Any, *, upper: bool, unit: bool) -> Traced:
+    """The solution of a x = b where only one triangle of a is read, and of a unit triangular one not the diagonal."""
+    x, y = _square(wrap(a), "a triangular system"), wrap(b).plain()
+    inner = np.tril(np.ones(x.shape[-2:]), -1)
+    strict = x * (inner.T if upper else inner)
+    if unit:
+        return solve_unit_triangular(strict, y)
+    scales: Any = 1 / np.diagonal(x, 0, -2, -1)[..., None]
+    return solve_unit_triangular(scales * strict, scales * y)
+
+
+def _is_unit_triangular(x: Traced, mask: Array) -> bool:
+    """Whether all entries outside of the mask are those of the identity, by the sum that made the matrix."""
+    node, builder = x.builder.nodes[x.node], x.builder
+    if node.operation != "add" or len(node.inputs) != 2 or node.data["coefficients"] not in ((1, 1), (1, -1)):
+        return False
+    for (eye, sign), (other, _) in (pair := list(zip(node.inputs, node.data["coefficients"])), pair[::-1]):
+        values, part = builder.exact(eye), builder.nodes[other]
+        if values is None or not np.array_equal(sign * values, np.broadcast_to(np.eye(x.shape[-1]), x.shape)):
+            continue
+        if part.operation == "gather":
+            return bool(np.all(part.data["index"].reshape(x.shape)[..., mask == 0] < 0))
+    return False
+
+
+def cumulative_product(wrap: Wrap, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = wrap(a).plain()
+    if axis is None:
+        x, axis = x.ravel(), 0
+    parts = [np.take(x, 0, axis=axis)]
+    for k in range(1, x.shape[axis]):
+        parts.append(parts[-1] * np.take(x, k, axis=axis))
+    return np.stack(parts, axis=axis)
+
+
+def apply_linear(x: Traced, function: Callable[[Array], Any]) -> Any:
+    """A linear map of an array, by what it does with the unit vectors."""
+    matrix, shape = linear_matrix(x.shape, function)
+    return np.reshape(matrix @ x.plain().ravel(), shape)
+
+
+def linear_matrix(shape: tuple[int, ...], function: Callable[[Array], Any]) -> tuple[Array, tuple[int, ...]]:
+    """The matrix of a linear map of arrays of this shape, and the shape of its results."""
+    size = int(np.prod(shape, dtype=object))
+    out = np.asarray(function(np.zeros(shape)))
+    if out.size * size > LINEAR_ENTRIES:
+        raise InputError(f"a linear map of {size:,} to {out.size:,} numbers met; take smaller sizes, or use einsum")
+    columns = [np.asarray(function(unit.reshape(shape))).ravel() for unit in np.eye(size)]
+    return np.stack(columns, axis=1), out.shape
