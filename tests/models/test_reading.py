@@ -13,12 +13,12 @@ from safetensors.numpy import load_file, save_file
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.models import FAMILIES as KNOWN
-from attngeom.models import open_model, specify
+from attngeom.models import forward, open_model, specify
 from attngeom.models.layer import distance
 from attngeom.models.layout import read_layer, write_layer
 from attngeom.models.matching import match_heads
 from attngeom.models.unread import Unread
-from tests.models.cases import DATA, FAMILIES, expected, outputs, reference, relative, state_of
+from tests.models.cases import DATA, FAMILIES, expected, inputs, outputs, reference, relative, state_of
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -26,6 +26,12 @@ def test_forward_reproduces_transformers(family: str) -> None:
     # BLOOM's slopes are rounded to float32 inside transformers; everything else agrees to the last digits.
     limit = 1e-8 if family == "bloom" else 1e-13
     assert relative(outputs(family, reference(family)), expected(family)) < limit
+
+
+def test_parts_of_patches_at_the_border_of_an_image_are_not_read() -> None:
+    model, image = reference("vit"), inputs("vit")["pixel_values"]
+    wider = np.pad(image, ((0, 0), (0, 1), (0, 1)), constant_values=7.0)
+    assert np.array_equal(forward(model, {"pixel_values": wider}), forward(model, {"pixel_values": image}))
 
 
 def test_every_family_has_a_reference() -> None:

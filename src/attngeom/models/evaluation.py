@@ -248,7 +248,8 @@ def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
     kernel, bias = (model.load_any(f"{name.removesuffix('bias')}{part}") for part in ("weight", "bias"))
     d, channels, size, _ = kernel.shape
     rows, columns = image.shape[1] // size, image.shape[2] // size
-    patches = image.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
+    whole = image[:, : rows * size, : columns * size]  # the convolution reads no part of a patch
+    patches = whole.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
     x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + bias
     positions = model.positions(stack)
     assert positions is not None

@@ -103,7 +103,8 @@ def write_model(
         unit = ROUNDOFF[written.dtype]
         check = compare(rewrite.model, written, level="rounding", scope=rewrite.scope, unit=unit, turns=back, crew=crew)
         if not _is_good(check):
-            raise WriteError(f"{place} was not written: the result differs from the model ({check.reason[:120]})")
+            verdict = "differs from" if check.same_function is False else "cannot be shown to be that of"
+            raise WriteError(f"{place} was not written: the result {verdict} the model ({check.reason[:120]})")
         asked = LiveCheck()
         if live and (rewrite.model.path is None or compact or (rewrite.model.path / COMPACT).exists()):
             asked = LiveCheck(None, "not possible: transformers reads whole folders only")
