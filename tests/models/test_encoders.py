@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.models import compare, fingerprint
+from attngeom.models import compare, fingerprint, open_model
 from attngeom.models.families import specify
 from attngeom.models.specification import RelativeTable
-from tests.models.cases import DATA, changed, outputs, reference, relative
+from tests.models.cases import DATA, changed, in_type, outputs, reference, relative, state_of, wrong
 
 # Tables of relative positions: one for a stack (t5), one for each layer (umt5).
 
@@ -74,3 +74,55 @@ def test_settings_that_are_not_described_are_refused(family: str, changes: dict[
     with pytest.raises(InputError) as error:
         specify(config_of(family, **changes))
     assert "\n" not in str(error.value) and len(str(error.value)) <= 200
+
+
+# Encoder-decoders with norms of the sums (bart, marian), and biases of tied heads.
+
+
+@pytest.mark.parametrize("family", ["bart", "mbart", "marian", "pegasus", "blenderbot"])
+def test_the_bias_of_a_tied_head_is_seen(family: str) -> None:
+    model, rng = in_type(reference(family), np.float64), np.random.default_rng(1)
+    spoilt = changed(model, "final_logits_bias", lambda bias: bias + 0.1 * rng.normal(size=bias.shape))
+    comparison = compare(model, spoilt)
+    assert comparison.same_function is False and wrong(comparison) == {"head bias"}
+    assert fingerprint(model).digest != fingerprint(spoilt).digest
+    name = "model.decoder.layer_norm.bias"
+    if name not in model.tensors:
+        return
+    state, shift = state_of(model), rng.normal(size=model.spec.width)
+    state[name] += shift
+    spoilt = open_model(state, model.config)
+    assert compare(model, spoilt).layers[-1].tensor == name
+    state["final_logits_bias"] -= state["model.shared.weight"] @ shift
+    same = open_model(state, model.config)
+    assert relative(outputs(family, same), outputs(family, model)) < 1e-12
+    assert compare(model, same).same_function is True
+
+
+@pytest.mark.parametrize("family", ["bart", "marian"])
+def test_cross_attention_takes_up_the_last_norm_of_an_encoder(family: str) -> None:
+    """Gains and bias of the norm behind the last layer of the encoder, which keys and values of the decoder read."""
+    model, rng = in_type(reference(family), np.float64), np.random.default_rng(2)
+    state, width = state_of(model), model.spec.width
+    scale, shift = rng.uniform(0.5, 2, width), rng.normal(size=width)
+    norm = "model.encoder.layers.1.final_layer_norm"
+    state[f"{norm}.weight"] *= scale
+    state[f"{norm}.bias"] = state[f"{norm}.bias"] * scale + shift
+    for name in [name for name in state if "encoder_attn.k_proj" in name or "encoder_attn.v_proj" in name]:
+        if name.endswith("weight"):
+            state[name] /= scale
+            state[name.replace("weight", "bias")] -= state[name] @ shift
+    same = open_model(state, model.config)
+    assert relative(outputs(family, same), outputs(family, model)) < 1e-12
+    assert compare(model, same).same_function is True
+    state[f"{norm}.bias"] += 0.1
+    assert compare(model, open_model(state, model.config)).same_function is False
+
+
+def test_the_positions_of_marian_are_sines_unless_a_file_has_others() -> None:
+    model = reference("marian")
+    encoder, name = model.spec.stacks[0], "model.encoder.embed_positions.weight"
+    stored = {**state_of(model), name: model.positions(encoder)}
+    assert compare(model, open_model(stored, model.config)).same_function is True
+    stored[name] = stored[name] + 0.1 * np.eye(*stored[name].shape)
+    assert compare(model, open_model(stored, model.config)).same_function is False

@@ -201,7 +201,8 @@ def apply_layer(
     if block.cross is not None and layer.cross is not None:
         assert memory is not None
         u = apply_norm(x, block.cross_norms.input, norms.get("cross.input"))
-        x = x + apply_attention(u, memory, block.cross, layer.cross)
+        crossed = apply_attention(u, memory, block.cross, layer.cross)
+        x = apply_norm(x + crossed, block.cross_norms.stream, norms.get("cross.stream"))
     u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
     return apply_norm(x + _feed_forward(u, block, layer), block.mlp_norms.stream, norms.get("mlp.stream"))
 

@@ -20,6 +20,7 @@ from attngeom.limits.shown import LISTED_NAMES
 from attngeom.limits.trials import INVARIANT_DEGREE
 from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.invariants import LayerEvaluator
+from attngeom.models.layer import NormWeights
 from attngeom.models.model import Model
 from attngeom.models.probes import Vectors
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
@@ -147,7 +148,7 @@ def layer_fingerprint(model: Model, layer: int, seed: int = 0) -> LayerPrint:
     evaluator = LayerEvaluator(
         model.block(layer), model.layer(layer), Vectors(seed), memory=memory, order=_places_of_heads(model, stack),
         flat=can_flatten(model.spec),
-        closes=layer == model.layers - 1 and ModelView(model).closing_norm() is not None,
+        closes=ModelView(model).is_taken_up(layer),
     )  # fmt: skip
     residues = evaluator.run()
     settings = digest_of(block_settings(model.block(layer)))
@@ -269,13 +270,14 @@ def _final_values(model: Model, stack: Stack, seed: int, is_last: bool) -> list[
     closing = ModelView(model).closing_norm()
     if is_last and closing is not None:
         norm, final = closing
-    if final is None or norm is None or not is_last:
+    if not is_last or (head is None and final is None):
         return []
+    final = NormWeights.plain(model.spec.width) if final is None else final
     gain = (integers(final.stored) + residue(final.offset)) % P
     if head is None:
         probe = random_residues(len(gain), f"{seed}/final")
         return [dot(gain, probe), dot(integers(final.bias), probe)]
-    x = random_residues(len(gain), f"{seed}/head", total_zero=norm.kind == "layer")
+    x = random_residues(len(gain), f"{seed}/head", total_zero=norm is not None and norm.kind == "layer")
     values = _headed(model, [gain * x % P, integers(final.bias)])
     constants = values[:, 1]
     if head.bias:

@@ -17,8 +17,9 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layout import norm_specs
 from attngeom.models.probes import PAIRS, AttentionProbe, Input, LatentInput, Vectors
-from attngeom.models.readers import switches, value_bias_is_constant
+from attngeom.models.readers import post_norms, switches, value_bias_is_constant
 from attngeom.models.residues import P, apply, dot, integers, residue
 from attngeom.models.specification import MLP, Experts, Norm, TransformerBlock
 from attngeom.models.symmetry import factors
@@ -107,7 +108,7 @@ class LayerEvaluator:
     def _attention(self, place: str) -> list[Any]:
         """Per head: which attention, its place among the heads where it has one, its scores, values, numbers."""
         weights, source = self.layer.attentions[place], self._source(place)
-        queries = self._input(f"{place}.input", self.block.input_norms.get(f"{place}.input"))
+        queries = self._reading(place)
         latents = weights.query_latent, weights.key_latent
         query_in, key_in = (
             own if latent is None else LatentInput(own, latent) for own, latent in zip((queries, source), latents)
@@ -139,19 +140,18 @@ class LayerEvaluator:
 
     def _units_or_experts(self) -> list[Any]:
         """One list of invariants per hidden unit of a dense MLP, or one per expert."""
-        source = self._mlp_input()
+        source = self._reading("mlp")
         if isinstance(self.layer.mlp, MLPWeights):
             assert isinstance(self.block.mlp, MLP)
             return self._units(self.block.mlp, self.layer.mlp, source)
         assert isinstance(self.block.mlp, Experts)
         return self._experts(self.block.mlp, self.layer.mlp, source)
 
-    def _mlp_input(self) -> Input:
-        if self.block.attention_norms.stream is not None and self.block.mlp_norms.input is None:
-            return self._input("attention.stream", self.block.attention_norms.stream)
-        if self.block.shared_norm:
-            return self._input("attention.input", self.block.attention_norms.input)
-        return self._input("mlp.input", self.block.mlp_norms.input)
+    def _reading(self, place: str) -> Input:
+        """What a sublayer reads: its own norm, one that it shares, or the norm of the sum before it."""
+        name = "attention.input" if place == "mlp" and self.block.shared_norm else f"{place}.input"
+        name = post_norms(self.block).get(place) or name
+        return self._input(name, norm_specs(self.block).get(name))
 
     def _units(self, spec: MLP, mlp: MLPWeights, source: Input) -> list[Any]:
         down = apply(mlp.down.T, [self.down_probe])[:, 0]
@@ -215,26 +215,20 @@ class LayerEvaluator:
         block, layer, probe = self.block, self.layer, self.vectors.get("r", self.width)
         assert block.attention is not None
         values = list(self.joint)
+        # The bias of an inner norm of the sum is a constant of the sublayer behind it.
+        inner = {place: integers(layer.norms[name].bias) for place, name in post_norms(block).items() if name}
         parts = [
-            (dot(integers(weights.output_bias), self.output_probe) + self._seen_values(place)) % P
+            (dot(integers(weights.output_bias) + inner.get(place, 0), self.output_probe) + self._seen_values(place)) % P
             for place, weights in layer.attentions.items()
         ]
         last = 0
         if isinstance(layer.mlp, MLPWeights):
-            last = dot(integers(layer.mlp.down_bias), self.down_probe)
-        stream = layer.norms.get("attention.stream")
-        if stream is not None:
-            last = (last + dot(integers(stream.bias), self.down_probe)) % P
-            values.append(dot((integers(stream.stored) + residue(stream.offset)) % P, probe))
-            outer = layer.norms["mlp.stream"]
-            values += (
-                []
-                if self.closes
-                else [
-                    dot((integers(outer.stored) + residue(outer.offset)) % P, probe),
-                    dot(integers(outer.bias), probe),
-                ]
-            )
+            last = dot(integers(layer.mlp.down_bias) + inner.get("mlp", 0), self.down_probe) % P
+        for place in post_norms(block):
+            norm, is_last = layer.norms[f"{place}.stream"], place == [*post_norms(block)][-1]
+            if not (is_last and self.closes):
+                values.append(dot((integers(norm.stored) + residue(norm.offset)) % P, probe))
+                values += [dot(integers(norm.bias), probe)] if is_last else []
         for name in ("attention.output", "mlp.output"):
             if name in layer.norms:
                 norm = layer.norms[name]

@@ -249,6 +249,12 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     if heads[0] is not None and heads[1] is not None:
         add("head", heads[0].weight, heads[1].weight, one.places.head)
         add("head bias", heads[0].bias[None], heads[1].bias[None], one.places.head_bias or one.places.head)
+    near_constants, far_constants = left.logit_constants(), right.logit_constants()
+    if left.is_tied and near_constants is not None and far_constants is not None:
+        norm = one.places.final_norm.get(one.spec.stack.name, "")
+        kept = norm and np.array_equal(one.head_bias(), other.head_bias())
+        name = f"{norm}.bias" if kept else one.places.head_bias
+        add("head bias", near_constants[None], far_constants[None], name)
     _add_others(add, left, right)
     comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
@@ -318,11 +324,11 @@ def _outside_growth(*views: ModelView) -> dict[str, Array]:
             for part, matrix in zip(("embedding", "head") if model.has_product_head else ("embedding",), maps):
                 squares = table**2 @ (matrix**2).sum(axis=1)
                 note(part, np.sqrt(squares), np.linalg.norm(table @ matrix, axis=1))
-        head, norm = view.head(), view.last_norm()
-        if head is not None and norm is not None and np.any(norm.bias):
+        constants, norm = view.logit_constants(), view.last_norm()
+        if constants is not None and norm is not None and np.any(norm.bias):
             sizes = np.sqrt(np.asarray(model.head(), dtype=np.float64) ** 2 @ norm.bias**2)
             total = np.linalg.norm(sizes * growth.get("head", 1.0))
-            note("head bias", np.array([total]), np.array([np.linalg.norm(head.bias)]))
+            note("head bias", np.array([total]), np.array([np.linalg.norm(constants)]))
     return growth
 
 
@@ -336,7 +342,8 @@ def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stac
     for a, b, name in pairs:
         if a is not None and b is not None:
             add(norm_part(name).name, a.gain[None], b.gain[None], f"{name}.weight")
-            if np.any(a.bias) or np.any(b.bias):
+            taken = is_last and name in one.places.final_norm.values() and left.logit_constants() is not None
+            if not taken and (np.any(a.bias) or np.any(b.bias)):
                 add(norm_bias_part(name).name, a.bias[None], b.bias[None], f"{name}.bias")
 
 

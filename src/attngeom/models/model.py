@@ -21,7 +21,7 @@ from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_f
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.unread import Unread, is_copy, is_used, kind_of
 
-SPEAKERS = ("CausalLM", "LMHead", "ConditionalGeneration", "DoubleHeads")
+SPEAKERS = ("CausalLM", "LMHead", "ConditionalGeneration", "DoubleHeads", "MTModel")
 """Parts of the names of classes that have the head of a language model."""
 OTHER_BASES = ("transformer.",)
 """What some classes of transformers have in place of the base of their family."""
@@ -178,9 +178,8 @@ class Model:
             return None
         return read_norm(stack.final_norm, self.places.final_norm[stack.name], self.spec.width, self.load)
 
-    def stream_norm(self) -> tuple[Norm, NormWeights] | None:
-        """The norm of the stream behind the last block, if that is what leaves the model (post-LN)."""
-        stack = self.spec.stack
+    def stream_norm(self, stack: Stack) -> tuple[Norm, NormWeights] | None:
+        """The norm of the stream behind the last block, if that is what leaves the stack (post-LN)."""
         norm = stack.block(len(stack) - 1).mlp_norms.stream if len(stack) and stack.final_norm is None else None
         if norm is None:
             return None
@@ -196,10 +195,14 @@ class Model:
         )
 
     def positions(self, stack: Stack) -> Array | None:
-        """The learned position table, rows that the family skips removed."""
+        """The position table, rows that the family skips removed; one of sines unless the file has another."""
+        name = self.places.positions.get(stack.name, "")
+        if stack.sines and self.stored(name) not in self.tensors:
+            return sines(stack.sines, self.spec.width)
+        if stack.sines:
+            return self.load(name, (stack.sines, self.spec.width))
         if not stack.positions:
             return None
-        name = self.places.positions[stack.name]
         shape = stack.positions, self.spec.width
         table = self.load(name, self.batched(name, shape)).reshape(shape)
         return table[self.places.position_offset :]
@@ -262,6 +265,17 @@ class Model:
             names = self.stored(copy), self.stored(original)
             if names[0] not in known and is_copy(self.tensors, *names):
                 yield names
+
+
+def sines(rows: int, width: int) -> Array:
+    """sin(i θ_k) and, in the second half, cos(i θ_k) with θ_k = 10000^(−2k/width), in single precision.
+
+    >>> sines(2, 4).round(2).tolist()
+    [[0.0, 0.0, 1.0, 1.0], [0.84, 0.01, 0.54, 1.0]]
+    """
+    angles = np.arange(rows)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    table = np.concatenate([np.sin(angles), np.cos(angles[:, : width // 2])], axis=1)
+    return table.astype(np.float32).astype(np.float64)
 
 
 def _factor_shapes(model: Model) -> list[tuple[str, tuple[int, int]]]:

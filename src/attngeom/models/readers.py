@@ -64,8 +64,21 @@ def _map_units(weights: MLPWeights, change: Change) -> MLPWeights:
     return weights.with_(gate=gate, up=change("up", weights.up))
 
 
+def post_norms(block: TransformerBlock) -> dict[str, str]:
+    """The sublayers behind which the sum is normalised, each with the norm of the sum before it, the first with none.
+
+    >>> from attngeom.models.presets import published
+    >>> post_norms(published("bert-base").stack.block(0))
+    {'attention': '', 'mlp': 'attention.stream'}
+    """
+    places = [place for place, norms in zip(("attention", "cross", "mlp"), block.norms) if norms.stream is not None]
+    return {place: f"{before}.stream" if before else "" for before, place in zip(["", *places], places)}
+
+
 def map_readers(block: TransformerBlock, layer: LayerWeights, norm: str, change: Change) -> LayerWeights:
-    """Change every map that reads the norm ``attention.input``, ``cross.input`` or ``mlp.input``."""
+    """Change every map that reads a norm at the input of a sublayer, or a norm of the sum before it."""
+    behind = {before: f"{place}.input" for place, before in post_norms(block).items()}
+    norm = behind.get(norm, norm)
     if norm == "cross.input":
         assert layer.cross is not None
         return layer.with_(cross=map_cross_queries(layer.cross, change))
@@ -85,6 +98,26 @@ def readers_of(block: TransformerBlock, layer: LayerWeights, norm: str) -> list[
 
     map_readers(block, layer, norm, note)
     return readers
+
+
+def writer_of(layer: LayerWeights, place: str) -> Affine:
+    """The map by which attention or a dense MLP writes into the stream: all its columns, and its bias."""
+    if place == "mlp":
+        assert isinstance(layer.mlp, MLPWeights)
+        return Affine(layer.mlp.down, layer.mlp.down_bias)
+    own = layer.attentions[place]
+    return Affine(own.output.transpose(1, 0, 2).reshape(own.output.shape[1], -1), own.output_bias)
+
+
+def with_writer(layer: LayerWeights, place: str, writer: Affine) -> LayerWeights:
+    """The layer that writes by another map: the inverse of `writer_of`."""
+    if place == "mlp":
+        assert isinstance(layer.mlp, MLPWeights)
+        return layer.with_(mlp=layer.mlp.with_(down=writer.weight, down_bias=writer.bias))
+    own = layer.attentions[place]
+    heads, rows, columns = own.output.shape
+    output = writer.weight.reshape(rows, heads, columns).transpose(1, 0, 2)
+    return layer.with_(**{place: own.with_(output=output, output_bias=writer.bias)})
 
 
 def reading_place(norm: str, reader: str) -> str:

@@ -41,6 +41,8 @@ def _free(model: Model, stacks: tuple[Stack, ...]) -> Stream:
     kept = [norm for part in places for norm in (part.output, part.stream)]
     kept += [stack.embedding_norm for stack in stacks]
     kinds = {norm.kind for norm in (*norms, *kept) if norm is not None}
+    if any(stack.sines for stack in stacks):
+        raise InputError(f"{spec.family} has fixed positions; the residual stream is fixed")
     if spec.head is None or len(kinds) != 1:
         raise InputError(f"{spec.family} has no head, no norms or norms of two kinds; the residual stream is fixed")
     lost = [name for name in model.places.written if front and model.stored(name) not in model.tensors]

@@ -103,9 +103,8 @@ def _plain_final(model: Model, view: ModelView) -> dict[str, Array]:
     """Final norms made plain: that of an encoder, whose readers are in the layers, and that before an untied head."""
     tensors: dict[str, Array] = {}
     spec, places = model.spec, model.places
-    if view.memory() is not None:
-        encoder = spec.stacks[0]
-        assert encoder.final_norm is not None
+    encoder = spec.stacks[0]
+    if view.memory() is not None and encoder.final_norm is not None:
         plain = NormWeights.plain(spec.width)
         tensors |= write_norm(
             encoder.final_norm, places.final_norm[encoder.name], plain.changed(plain.gain, plain.bias)
@@ -233,13 +232,24 @@ class Teleported(Rewrite):
         sampler = self._sampler(layer)
         symmetry = random_symmetry(block, weights, sampler, parts=parts, ordered=bool(stack.relative_buckets))
         weights = act(block, weights, symmetry)
-        # In a rotated stream the final norm of the encoder is plain already.
-        scale = self._scale(OuterStream.MEMORY, self.model.spec.stacks[0].final_norm) if self.rotation is None else None
-        if weights.cross is not None and scale is not None and ModelView(self.model).memory() is not None:
+        # In a rotated stream the last norm of the encoder is plain already.
+        view, scale = ModelView(self.model), self._memory_scale() if self.rotation is None else None
+        if scale is None:
+            return weights
+        if weights.cross is not None:
             weights = weights.with_(
                 cross=map_cross_memory(weights.cross, lambda name, reader: Affine(reader.weight / scale, reader.bias))
             )
+        if view.is_taken_up(layer) and stack is not self.model.spec.stack:
+            norm = weights.norms["mlp.stream"]
+            moved = norm.changed(norm.gain * scale, norm.bias * scale)
+            weights = weights.with_(norms={**weights.norms, "mlp.stream": moved})
         return weights
+
+    def _memory_scale(self) -> Array | None:
+        """Factors of the gains of the encoder's last norm."""
+        memory = ModelView(self.model).memory()
+        return None if memory is None else self._scale(OuterStream.MEMORY, memory[0])
 
     def outside(self) -> dict[str, Array]:
         view = ModelView(self.model, self.rotation)
@@ -247,8 +257,8 @@ class Teleported(Rewrite):
         if self.rotation is not None:
             return {**tensors, **_plain_final(self.model, view)}
         spec, places = self.model.spec, self.model.places
-        memory, scale = view.memory(), self._scale(OuterStream.MEMORY, spec.stacks[0].final_norm)
-        if memory is not None and scale is not None:
+        memory, scale = view.memory(), self._memory_scale()
+        if memory is not None and scale is not None and spec.stacks[0].final_norm is not None:
             moved = memory[1].changed(memory[1].gain * scale, memory[1].bias * scale)
             tensors |= write_norm(memory[0], places.final_norm[spec.stacks[0].name], moved)
         scale = self._scale(OuterStream.FINAL_NORM, spec.stack.final_norm)
@@ -298,7 +308,7 @@ class Aligned(Rewrite):
         memory = near.memory() if block.cross is not None else None
         stored = self.target.layer(layer)
         moved = unfold_like(block, act(block, symmetry.moved, inverse(gauge)), stored, pattern, memory)
-        if layer == self.model.layers - 1 and near.closing_norm() is not None:
+        if near.is_taken_up(layer):
             moved = moved.with_(norms={**moved.norms, "mlp.stream": stored.norms["mlp.stream"]})
         return moved
 
@@ -306,7 +316,7 @@ class Aligned(Rewrite):
         view, spec, places = self.view, self.model.spec, self.model.places
         tensors = {**_rotated_tables(self.model, view), **_plain_final(self.model, view)}
         goal = ModelView(self.target).memory()
-        if goal is not None:
+        if goal is not None and spec.stacks[0].final_norm is not None:
             tensors |= write_norm(goal[0], places.final_norm[spec.stacks[0].name], goal[1])
         last = ModelView(self.target).closing_norm()
         final, norm = self.target.final_norm(spec.stack), spec.stack.final_norm

@@ -129,8 +129,8 @@ class TransformerBlock(Checked):
 class Stack(Checked):
     """Blocks over one residual stream: layer i is ``kinds[order[i]]``; then ``final_norm``.
 
-    ``positions`` rows of a learned position table (0: none; a fixed table is no weight and counts 0), of which the
-    first ``unread_positions`` stand for no position (OPT: two), ``token_types`` rows of a segment table,
+    ``positions`` rows of a learned position table (0: none), ``sines`` rows of a fixed one, which is no weight. The
+    first ``unread_positions`` stand for no position (OPT: two). ``token_types`` rows of a segment table,
     ``embedding_norm`` on the sum of the tables. ``relative_buckets`` > 0: one table of buckets × heads shared by all
     layers of the stack (T5), stored in its first block; ``relative_distance`` is its largest distance.
     ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the output of another
@@ -143,6 +143,7 @@ class Stack(Checked):
     final_norm: Norm | None
     positions: int = 0
     unread_positions: int = 0
+    sines: int = 0
     token_types: int = 0
     embedding_norm: Norm | None = None
     relative_buckets: int = 0

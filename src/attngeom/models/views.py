@@ -71,12 +71,21 @@ class ModelView:
         return () if order is None else (GroupedHeadOrder(order, order),)
 
     def memory(self) -> tuple[Norm, NormWeights] | None:
-        """The final norm of the encoder that cross-attention reads through."""
+        """The last norm of the encoder, that cross-attention reads through."""
         encoder = self.model.spec.stacks[0]
-        if len(self.model.spec.stacks) < 2 or encoder.final_norm is None:
+        if len(self.model.spec.stacks) < 2:
             return None
         weights = self.model.final_norm(encoder)
-        return None if weights is None else (encoder.final_norm, weights)
+        if encoder.final_norm is None or weights is None:
+            return self.model.stream_norm(encoder)
+        return encoder.final_norm, weights
+
+    def is_taken_up(self, layer: int) -> bool:
+        """Whether the norm of the sum behind a layer is read by maps alone: by cross-attention, or an own head."""
+        stack, index = self.model.place(layer)
+        if index < len(stack) - 1 or self.model.stream_norm(stack) is None:
+            return False
+        return stack is not self.model.spec.stack or self.closing_norm() is not None
 
     def layer(self, layer: int) -> LayerWeights:
         """The folded layer, in the rotated stream."""
@@ -100,12 +109,12 @@ class ModelView:
         own = self.turn(self.model.place(layer)[0])
         if own is not None:
             folded = rotate_layer(folded, own, self.turn(self.model.spec.stacks[0]))
-        if layer == self.model.layers - 1 and self.closing_norm() is not None:
-            assert self.model.spec.head is not None
-            norm = folded.norms["mlp.stream"]
+        if self.is_taken_up(layer):
+            head, norm = self.model.spec.head, folded.norms["mlp.stream"]
             ones = np.ones_like(norm.bias)
             # A head without a bias reads its constant from the bias of the norm.
-            plain = norm.changed(ones, 0 * ones if self.model.spec.head.bias else ones)
+            kept = layer == self.model.layers - 1 and head is not None and not head.bias
+            plain = norm.changed(ones, ones if kept else 0 * ones)
             folded = folded.with_(norms={**folded.norms, "mlp.stream": plain})
         return folded
 
@@ -194,7 +203,7 @@ class ModelView:
 
     def closing_norm(self) -> tuple[Norm, NormWeights] | None:
         """The norm of the stream behind the last post-LN block, where a head of its own takes up gain and bias."""
-        return None if self.model.spec.head is None or self.is_tied else self.model.stream_norm()
+        return None if self.model.spec.head is None or self.is_tied else self.model.stream_norm(self.model.spec.stack)
 
     def last_norm(self) -> NormWeights | None:
         """The norm that an own head reads: the final one, or that behind the last post-LN block."""
@@ -204,6 +213,18 @@ class ModelView:
     def head(self) -> Affine | None:
         """The head of an untied model as a reader of n, the final norm folded into it; None for a tied one."""
         return None if self.is_tied else self.reader()
+
+    def logit_constants(self) -> Array | None:
+        """What every logit adds: the constants of an own head, or the bias of a tied one with that of the final norm.
+
+        None for a tied head without a bias, which shows the bias of the norm by its rows.
+        """
+        head, spec = self.head(), self.model.spec
+        if head is not None or spec.head is None or not spec.head.bias:
+            return None if head is None else head.bias
+        final = self.model.final_norm(spec.stack)
+        shown = 0.0 if final is None else np.asarray(self.model.head(), dtype=np.float64) @ final.bias
+        return np.asarray(self.model.head_bias() + shown)
 
     def reader(self) -> Affine | None:
         """The head, tied or not, as a reader of n; None where the function is the hidden states."""

@@ -84,7 +84,7 @@ STATES = (
     "electra", "mpnet", "clip_text_model", "siglip_text_model",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
-PAIRS = ("t5", "mt5", "umt5", "mbart", "pegasus", "blenderbot")
+PAIRS = ("t5", "mt5", "umt5", "bart", "marian", "mbart", "pegasus", "blenderbot")
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2LMHeadModel", {**COMMON, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 16}),
     "bert": (
@@ -280,6 +280,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**COMMON, "d_model": 24, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_heads": 3, "decoder_start_token_id": 0,
          "num_decoder_layers": 1, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
     ),
+    "bart": ("BartForConditionalGeneration", {**PAIR, "encoder_layers": 2, "decoder_layers": 2}),
+    "marian": ("MarianMTModel", {**PAIR, "encoder_layers": 2, "scale_embedding": True}),
     "mbart": ("MBartForConditionalGeneration", {**PAIR, "scale_embedding": True}),
     "pegasus": ("PegasusForConditionalGeneration", {**PAIR, "scale_embedding": True}),
     "blenderbot": ("BlenderbotForConditionalGeneration", PAIR),
@@ -300,6 +302,11 @@ ATTENTION = {"falcon_alibi": "sdpa"}
 """Eager attention otherwise. For Falcon with ALiBi transformers 5.22 adds the slopes twice there, and once in sdpa."""
 
 
+def unsaved(model: Any) -> tuple[str, ...]:
+    """Weights that are no weights: fixed tables that transformers makes anew."""
+    return tuple(getattr(model, "_keys_to_ignore_on_save", None) or ())
+
+
 def perturb(model: Any, generator: torch.Generator) -> None:
     """Random weights of moderate size everywhere: gains near 1, biases near 0, nothing at its initial value."""
     with torch.no_grad():
@@ -308,7 +315,7 @@ def perturb(model: Any, generator: torch.Generator) -> None:
             if not tensor.is_floating_point() or tensor.data_ptr() in seen or "inv_freq" in name:
                 continue
             stored = "e_score_correction_bias" in name or "final_logits_bias" in name
-            if name in dict(model.named_buffers()) and not stored:
+            if (name in dict(model.named_buffers()) and not stored) or name in unsaved(model):
                 continue
             seen.add(tensor.data_ptr())
             noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float32)
@@ -367,7 +374,9 @@ def make(family: str) -> None:
     inputs = inputs_of(family, generator)
     with in_double(), torch.no_grad():
         double = cls(config).double().eval()
-        double.load_state_dict({name: tensor.to(torch.float64) for name, tensor in model.state_dict().items()})
+        state = {name: tensor.to(torch.float64) for name, tensor in model.state_dict().items()}
+        fixed = {name: double.state_dict()[name] for name in unsaved(model)}
+        double.load_state_dict({**state, **fixed})
         record = {name: tensor.numpy() for name, tensor in inputs.items()}
         if family in STATES:
             record["hidden"] = double.base_model(**inputs).last_hidden_state.numpy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-POST_CROSS = "a norm of the sum behind cross-attention"
 CONV = "a convolution over tokens before the scores"
 STATES = "a recurrent state in place of attention"
 SCALES = "a vector of scales on what each sublayer writes"
@@ -15,7 +14,6 @@ MISSING: Mapping[str, str] = {
     "albert": "layers that share their weights, and a factored embedding",
     "apertus": "an activation with learned constants",
     "bamba": STATES,
-    "bart": POST_CROSS,
     "beit": f"{SCALES}, and tables of relative positions for each layer",
     "bitnet": "norms inside of attention and MLP",
     "clip": PAIR,
@@ -39,7 +37,6 @@ MISSING: Mapping[str, str] = {
     "llama4_text": "chunked attention, and norms of queries and keys behind the rotation",
     "mamba": STATES,
     "mamba2": STATES,
-    "marian": POST_CROSS,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
     "modernbert": "windows to both sides",

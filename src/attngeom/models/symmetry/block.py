@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from attngeom.models.readers import post_norms
 from attngeom.models.specification import MLP, TransformerBlock
 from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
@@ -36,7 +37,7 @@ def _norms(block: TransformerBlock) -> Iterator[Factor]:
 
 def _stream(block: TransformerBlock) -> Iterator[Factor]:
     # Behind the constants of attention: what is written along 1 is told when those lie in their places.
-    if block.attention_norms.stream is not None and block.mlp_norms.stream is not None:
+    if post_norms(block):
         yield StreamConstants(block, "stream")
 
 

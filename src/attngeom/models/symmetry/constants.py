@@ -12,7 +12,16 @@ from attngeom.groups import Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.probes import AttentionProbe, Invariants
-from attngeom.models.readers import has_bias, key_bias_is_invisible, value_bias_is_constant
+from attngeom.models.readers import (
+    has_bias,
+    key_bias_is_invisible,
+    map_readers,
+    post_norms,
+    readers_of,
+    value_bias_is_constant,
+    with_writer,
+    writer_of,
+)
 from attngeom.models.residues import P, integers
 from attngeom.models.specification import MLP
 from attngeom.models.surroundings import Surroundings
@@ -211,69 +220,85 @@ class RelativeShift(AttentionFactor):
 
 @dataclass(frozen=True)
 class StreamConstants(Factor):
-    """Translations of post-LN blocks: writers along 1, the bias of the inner norm, readers along 1/gain (L4)."""
+    """Translations of post-LN blocks: writers along 1, the biases of inner norms, readers along 1/gain (L4)."""
 
     topic = "norms"
 
+    def _is_layer(self, name: str) -> bool:
+        """Whether a norm of the sum is a LayerNorm."""
+        places = dict(zip(("attention.stream", "cross.stream", "mlp.stream"), self.block.norms))
+        norm = places[name].stream
+        return norm is not None and norm.kind == "layer"
+
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
-        assert isinstance(layer.mlp, MLPWeights)
-        attention, units = layer.attention, layer.mlp.units
-        constants = (float(sampler.shift()), float(sampler.shift()))
-        output = sampler.shift(size=(attention.heads, attention.output.shape[2]))
-        rows = sampler.shift(size=units)
-        inner = sampler.shift(size=units), constants, sampler.shift(size=attention.output.shape[1])
-        yield StreamShift(output, *inner)
-        yield MeanShift("attention.stream", "up", rows)
+        for place, before in post_norms(self.block).items():
+            writer, along = writer_of(layer, place), self._is_layer(f"{place}.stream")
+            columns, constant = sampler.shift(size=writer.weight.shape[1]) * along, sampler.shift(size=1) * along
+            inner = sampler.shift(size=len(writer.bias)) * bool(before)
+            yield StreamShift(place, columns, constant, inner)
+            if before and self._is_layer(before):
+                for reader, affine in readers_of(self.block, layer, before):
+                    yield MeanShift(before, reader, sampler.shift(size=affine.bias.shape))
 
     def fold(self, layer: LayerWeights) -> LayerWeights:
-        """Writers centred, the bias of the inner norm moved into the MLP, readers along 1/gain removed."""
-        inner, outer = self.block.attention_norms.stream, self.block.mlp_norms.stream
-        assert inner is not None and outer is not None and self.block.mlp_norms.input is None
+        """Writers centred, the biases of inner norms moved into what is behind, readers along 1/gain removed."""
         assert isinstance(layer.mlp, MLPWeights) and layer.mlp.gate is None
-        norm, mlp, attention = layer.norms["attention.stream"], layer.mlp, layer.attention
-        gain = norm.gain
-        up = mlp.up.after_norm(np.ones_like(gain), norm.bias)
-        down, down_bias = mlp.down, mlp.down_bias + norm.bias
-        if inner.kind == "layer" and np.all(gain != 0):
-            along = (up.weight * gain).mean(axis=-1)
-            up = Affine(up.weight - along[:, None] / gain, up.bias)
-        if inner.kind == "layer":
-            output = attention.output - attention.output.mean(axis=1, keepdims=True)
-            attention = attention.with_(output=output, output_bias=attention.output_bias - attention.output_bias.mean())
-        if outer.kind == "layer":
-            down, down_bias = down - down.mean(axis=0), down_bias - down_bias.mean()
-        norms = {**layer.norms, "attention.stream": norm.changed(gain, np.zeros_like(gain))}
-        return layer.with_(attention=attention, mlp=mlp.with_(up=up, down=down, down_bias=down_bias), norms=norms)
+        for place, before in post_norms(self.block).items():
+            writer = writer_of(layer, place)
+            bias = writer.bias + layer.norms[before].bias if before else writer.bias
+            if self._is_layer(f"{place}.stream"):
+                writer, bias = Affine(writer.weight - writer.weight.mean(axis=0), writer.bias), bias - bias.mean()
+            layer = with_writer(layer, place, Affine(writer.weight, bias))
+            layer = self._fold_inner(layer, before) if before else layer
+        return layer
+
+    def _fold_inner(self, layer: LayerWeights, before: str) -> LayerWeights:
+        """Readers that take up the bias of an inner norm and, behind a LayerNorm, are zero along 1/gain."""
+        norm = layer.norms[before]
+        centred = self._is_layer(before) and bool(np.all(norm.gain != 0))
+
+        def change(name: str, reader: Affine) -> Affine:
+            reader = reader.after_norm(np.ones_like(norm.gain), norm.bias)
+            if not centred:
+                return reader
+            along = (reader.weight * norm.gain).mean(axis=-1)
+            return Affine(reader.weight - along[..., None] / norm.gain, reader.bias)
+
+        layer = map_readers(self.block, layer, before, change)
+        plain = norm.changed(norm.gain, np.zeros_like(norm.gain))
+        return layer.with_(norms={**layer.norms, before: plain})
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
-        """What the MLP took up of the inner norm."""
-        before, after = stored.mlp, folded.mlp
-        assert isinstance(before, MLPWeights) and isinstance(after, MLPWeights)
-        shift = stored.norms["attention.stream"].bias
-        spread = before.up.weight**2 @ shift**2 + before.up.bias**2
-        both = float(np.hypot(size_of(shift), size_of(before.down_bias)))
-        yield from lost(TensorPart("mlp", "up"), size_of(before.up.weight), size_of(after.up.weight))
-        yield from lost(TensorPart("mlp", "up_bias"), float(np.sqrt(spread.sum())), size_of(after.up.bias))
-        yield from lost(TensorPart("mlp", "down_bias"), both, size_of(after.down_bias))
+        """What sublayers took up of the inner norms before them."""
+        for place, before in post_norms(self.block).items():
+            if not before:
+                continue
+            shift, layers = stored.norms[before].bias, (stored, folded)
+            for (name, one), (_, other) in zip(*(readers_of(self.block, layer, before) for layer in layers)):
+                part = TensorPart(place, name.removeprefix("rotated_"))
+                spread = one.column_squares @ shift**2 + size_of(one.bias) ** 2
+                yield from lost(part, one.size, other.size)
+                yield from lost(part.bias, float(np.sqrt(spread)), size_of(other.bias))
+            before_bias, after = writer_of(stored, place).bias, writer_of(folded, place).bias
+            written = TensorPart(place, "down_bias" if place == "mlp" else "output_bias")
+            yield from lost(written, float(np.hypot(size_of(shift), size_of(before_bias))), size_of(after))
 
     def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
         return _norms_at("stream", target, aligned)
 
     def unfold(self, replay: Replay) -> None:
-        """The bias of the inner norm, and what is written along 1."""
-        attention, mlp = replay.stored.attention, replay.stored.mlp
-        assert isinstance(mlp, MLPWeights)
-        inner = replay.stored.norms["attention.stream"]
-        zeros = np.zeros_like(attention.output.mean(axis=1)), np.zeros(mlp.units)
-        replay.take(StreamShift(*zeros, (0.0, 0.0), inner.bias))
-        pattern = replay.pattern
-        assert isinstance(pattern.mlp, MLPWeights)
-        gaps = (
-            float((attention.output_bias - pattern.attention.output_bias).mean()),
-            float((mlp.down_bias - pattern.mlp.down_bias).mean()),
-        )
-        replay.take(StreamShift(attention.output.mean(axis=1), mlp.down.mean(axis=0), gaps, np.zeros_like(inner.bias)))
-        replay.take(MeanShift("attention.stream", "up", (mlp.up.weight * inner.gain).mean(axis=-1)))
+        """The biases of inner norms, and what is written along 1."""
+        for place, before in post_norms(self.block).items():
+            wanted = writer_of(replay.stored, place)
+            inner = replay.stored.norms[before].bias if before else np.zeros_like(wanted.bias)
+            replay.take(StreamShift(place, np.zeros(1), np.zeros(1), inner))
+            now, along = writer_of(replay.pattern, place), self._is_layer(f"{place}.stream")
+            columns, gap = wanted.weight.mean(axis=0) * along, (wanted.bias - now.bias).mean(keepdims=True) * along
+            replay.take(StreamShift(place, columns, gap, np.zeros_like(inner)))
+            if before and self._is_layer(before):
+                gain = replay.stored.norms[before].gain
+                for reader, affine in readers_of(self.block, replay.stored, before):
+                    replay.take(MeanShift(before, reader, (affine.weight * gain).mean(axis=-1)))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
-from attngeom.models.readers import map_mlp, map_readers
+from attngeom.models.readers import map_readers, post_norms, with_writer, writer_of
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry.factor import Part
 
@@ -54,8 +54,6 @@ class MeanShift(Part):
             total = float((weights.bias / weights.gain).sum())
             return Affine(reader.weight + self.rows[..., None] / weights.gain, reader.bias - self.rows * total)
 
-        if self.norm == "attention.stream":
-            return layer.with_(mlp=map_mlp(layer.mlp, change))
         return map_readers(block, layer, self.norm, change)
 
     def inverse(self) -> MeanShift:
@@ -112,29 +110,32 @@ class TableShift(Part):
 
 @dataclass(frozen=True, eq=False)
 class StreamShift(Part):
-    """Post-LN blocks: writers along 1 (heads, head bias, units, unit bias) and the bias of the inner norm."""
+    """Post-LN blocks: what a sublayer writes along 1 (each column, and its bias), and the bias of the norm before it.
 
-    output: Array
-    down: Array
-    constants: tuple[float, float]
+    ``inner`` is added to the bias of that norm, and taken from the maps that read it and from what is added to it.
+    """
+
+    place: str
+    columns: Array
+    constant: Array
     inner: Array
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        assert isinstance(layer.mlp, MLPWeights)
-        attention, mlp, norm = layer.attention, layer.mlp, layer.norms["attention.stream"]
-        attention = attention.with_(
-            output=attention.output + self.output[:, None, :], output_bias=attention.output_bias + self.constants[0]
-        )
-        mlp = mlp.with_(
-            up=Affine(mlp.up.weight, mlp.up.bias - mlp.up.weight @ self.inner),
-            down=mlp.down + self.down,
-            down_bias=mlp.down_bias + self.constants[1] - self.inner,
-        )
-        norms = {**layer.norms, "attention.stream": norm.changed(norm.gain, norm.bias + self.inner)}
-        return layer.with_(attention=attention, mlp=mlp, norms=norms)
+        before, writer = post_norms(block)[self.place], writer_of(layer, self.place)
+        bias = writer.bias + self.constant - self.inner
+        layer = with_writer(layer, self.place, Affine(writer.weight + self.columns, bias))
+        if not before:
+            return layer
+
+        def change(name: str, reader: Affine) -> Affine:
+            return Affine(reader.weight, reader.bias - reader.weight @ self.inner)
+
+        norm = layer.norms[before]
+        layer = map_readers(block, layer, before, change)
+        return layer.with_(norms={**layer.norms, before: norm.changed(norm.gain, norm.bias + self.inner)})
 
     def inverse(self) -> StreamShift:
-        return StreamShift(-self.output, -self.down, (-self.constants[0], -self.constants[1]), -self.inner)
+        return StreamShift(self.place, -self.columns, -self.constant, -self.inner)
 
 
 @dataclass(frozen=True, eq=False)
