@@ -18,6 +18,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("softmax", {"alibi": "fixed"}),
     ("lightning", {"rope": True}),
     ("softmax", {"rope": True}),
+    ("softmax", {"bias": True, "rope": True}),
     ("lightning", {"window": 2}),
     ("lightning", {"memory": 1}),
     ("retnet", {}),
@@ -41,6 +42,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("linear", {"feature": "square", "unnormalised": True}),
     ("linear", {"feature": "silu", "unnormalised": True}),
     ("differential", {}),
+    ("differential", {"rope": True}),
 ]
 
 

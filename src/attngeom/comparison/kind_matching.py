@@ -114,26 +114,26 @@ def _match_layer(
 ) -> tuple[_ReadLayers, _ReadLayers] | None:
     """Both sides behind the layer; None if heads, or what they write, do not agree."""
     kind = one.copies[0].architecture.mechanism
-    moves = is_hidden and kind.has_linear_values
     remaining = list(range(len(two.copies[0].layers[index])))
     maps: tuple[list[Array], list[Array]] = ([], [])
     for place in range(len(one.copies[0].layers[index])):
         heads = one.heads(index, place)
-        pivot = pivot_of(heads[0], kind, one.domain, moves)
-        own = next(_variants(one, heads, pivot, moves), None)
+        pivot = pivot_of(heads[0], kind, one.domain, is_hidden)
+        own = next(_variants(one, heads, pivot, is_hidden), None)
         if own is None:
             return None
         for candidate in remaining if kind.orders_heads else [place]:
-            variants = _variants(two, two.heads(index, candidate), pivot, moves)
-            other = next((x for x in variants if _is_equal(own, x, same, moves, kind.has_linear_values)), None)
-            if other is not None:
+            variants = _variants(two, two.heads(index, candidate), pivot, is_hidden)
+            matches = (_matched_values(own, x, same, is_hidden, kind.has_linear_values) for x in variants)
+            values = next((x for x in matches if x is not None), None)
+            if values is not None:
                 break
         else:
             return None
         remaining.remove(candidate)
         maps[0].append(own.values)
-        maps[1].append(other.values)
-    return _in_bases(one, two, maps, same) if moves else (replace(one, bases=None), replace(two, bases=None))
+        maps[1].append(values)
+    return _in_bases(one, two, maps, same) if is_hidden else (replace(one, bases=None), replace(two, bases=None))
 
 
 def _in_bases(
@@ -186,28 +186,37 @@ def _variants(side: _ReadLayers, heads: list[Head], pivot: int, is_hidden: bool)
         yield HeadInvariants(
             whole=np.stack([x.whole for x in listed]),
             channels=np.stack([x.channels for x in listed]),
+            rows=np.stack([x.rows for x in listed]),
             values=np.stack([x.values for x in listed]),
         )
 
 
-def _is_equal(own: HeadInvariants, other: HeadInvariants, same: Same, moves: bool, is_linear: bool) -> bool:
+def _matched_values(
+    own: HeadInvariants, other: HeadInvariants, same: Same, is_hidden: bool, is_linear: bool
+) -> Array | None:
+    """The values of the other head, its channels in the order of the own ones; None if the heads do not agree.
+
+    Where the layer is hidden, values may still differ by a change of basis.
+    """
     if own.whole.shape != other.whole.shape or own.values.shape != other.values.shape:
-        return False
-    if not same(own.whole, other.whole) or not _same_rows(own.channels, other.channels, same):
-        return False
-    if moves:
-        return True
+        return None
+    if not same(own.whole, other.whole) or _matched_rows(own.channels, other.channels, same) is None:
+        return None
     if is_linear:
-        return same(*(x.values.reshape(len(x.values), -1) for x in (own, other)))
-    return _same_rows(own.values, other.values, same)
+        agrees = is_hidden or same(*(x.values.reshape(len(x.values), -1) for x in (own, other)))
+        return other.values if agrees else None
+    rows = [x.rows if is_hidden else np.concatenate([x.rows, x.values.swapaxes(1, 2)], axis=2) for x in (own, other)]
+    order = _matched_rows(rows[0], rows[1], same)
+    return None if order is None else other.values[:, :, order]
 
 
-def _same_rows(one: Array, two: Array, same: Same) -> bool:
-    """Whether two arrays (copies, rows, entries) have the same rows in some order."""
-    remaining = list(range(two.shape[1]))
+def _matched_rows(one: Array, two: Array, same: Same) -> list[int] | None:
+    """The places of equal rows in the second of two arrays (copies, rows, entries); None if there are none."""
+    remaining, places = list(range(two.shape[1])), []
     for row in range(one.shape[1]):
         equal = next((k for k in remaining if same(one[:, row], two[:, k])), None)
         if equal is None:
-            return False
+            return None
         remaining.remove(equal)
-    return True
+        places.append(equal)
+    return places

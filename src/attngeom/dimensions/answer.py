@@ -33,6 +33,7 @@ LOSSES = {
     "query-key-rotation": "rotations O(a) of queries and keys",
     "second-query-key": "query-key groups GL(a) of the second map",
     "plane-scale": "complex scales of each rotary plane",
+    "second-plane-scale": "complex scales of each rotary plane of the second map",
     "channels": "scales of each channel: k_j → c k_j, q_j → q_j/c",
     "query-scale": "sizes of queries",
     "key-scale": "sizes of keys",

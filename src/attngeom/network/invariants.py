@@ -15,7 +15,6 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.limits.work import COMPARED_SQUARES
-from attngeom.network.architecture import Architecture
 from attngeom.network.attention.kind import Kind
 from attngeom.network.weights import Head, Weights
 
@@ -27,12 +26,13 @@ GATES = ("w", "u", "bw", "c", "eta", "gamma", "m", "lambda")
 class HeadInvariants:
     """The invariants of one head: ``whole`` in one row, one row of ``channels`` for each channel, in any order.
 
-    ``values`` are the value map, columns that a change of basis behind the layer moves; for values that are no linear
-    functions they are one row of V and one column of O for each value channel, in any order.
+    ``values`` are columns that a change of basis behind the layer moves: the value map; or, where values are no linear
+    functions, O or the unit matrix, with one of ``rows``, the row of V, for each column, in any order.
     """
 
     whole: Array
     channels: Array
+    rows: Array
     values: Array
 
 
@@ -75,16 +75,24 @@ def _products(rows: Array, columns: Array, domain: Domain) -> Array:
     return np.asarray(product).reshape(len(rows), -1)
 
 
+def _planes(Q: Array, K: Array, domain: Domain) -> Array:
+    """k̄ qᵀ for each rotary plane, as rows of real and of imaginary parts."""
+    k, q = (x.reshape(-1, 2, x.shape[1]) for x in (K, Q))
+    real = domain.add(_products(k[:, 0], q[:, 0], domain), _products(k[:, 1], q[:, 1], domain))
+    imaginary = domain.reduce(_products(k[:, 0], q[:, 1], domain) - _products(k[:, 1], q[:, 0], domain))
+    return np.concatenate([real, imaginary])
+
+
 def pivot_of(head: Head, kind: Kind, domain: Domain, is_hidden: bool = False) -> int:
     """The place of the largest entry, or over exact domains of the first that is not zero, of what fixes the scale.
 
     That is the value map; or the scores where the layer is ``is_hidden`` and its outputs may change their basis.
     """
-    W = _scores(head, kind, domain) if is_hidden else values_of(head, kind, domain)
+    W = scores_of(head, kind, domain) if is_hidden else values_of(head, kind, domain)
     return int(np.argmax([bool(x) for x in W.ravel()] if domain.is_exact else np.abs(W).ravel()))
 
 
-def _scores(head: Head, kind: Kind, domain: Domain) -> Array:
+def scores_of(head: Head, kind: Kind, domain: Domain) -> Array:
     """A = KᵀQ, or the sums of squares that scores are made of."""
     Q, K = joined(head, "Q"), joined(head, "K")
     if "square-scale" in kind.symmetries():
@@ -94,7 +102,7 @@ def _scores(head: Head, kind: Kind, domain: Domain) -> Array:
 
 def _scale(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidden: bool) -> Array:
     """What values are divided and scores are multiplied by, so that the entry at the pivot is 1; or its sign."""
-    entry = (_scores(head, kind, domain) if is_hidden else values_of(head, kind, domain)).ravel()[pivot : pivot + 1]
+    entry = (scores_of(head, kind, domain) if is_hidden else values_of(head, kind, domain)).ravel()[pivot : pivot + 1]
     if not entry[0]:
         raise InputError("a head with a zero entry where the other has none given; they differ")
     if "scale-sign" in kind.symmetries():
@@ -127,13 +135,12 @@ def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidde
             lead = next((x for x in A.ravel() if x), domain.one) if domain.is_exact else A.ravel()[np.argmax(np.abs(A))]
             A = domain.times(A, domain.invert(np.array([lead], dtype=A.dtype)))
         whole.append(domain.times(A, scale))
+    if "plane-scale" in names:
+        whole.append(domain.times(_planes(Q, K, domain), scale))
     if "second-query-key" in names:
         whole.append(domain.matmul(head.extra["K2"].T, head.extra["Q2"]))
-    if "plane-scale" in names:
-        k, q = (x.reshape(-1, 2, x.shape[1]) for x in (K, Q))
-        real = domain.add(_products(k[:, 0], q[:, 0], domain), _products(k[:, 1], q[:, 1], domain))
-        imaginary = domain.reduce(_products(k[:, 0], q[:, 1], domain) - _products(k[:, 1], q[:, 0], domain))
-        whole += [domain.times(real, scale), domain.times(imaginary, scale)]
+    if "second-plane-scale" in names:
+        whole.append(_planes(head.extra["Q2"], head.extra["K2"], domain))
     if "key-scale" in names:
         whole, channels = _normalised(whole, Q, K, gates, scale, names, domain)
     elif "query-key-rotation" in names:
@@ -146,12 +153,16 @@ def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidde
         channels = [*gates, domain.times(_products(K, Q, domain), scale)]
     elif "channels" in names:
         whole.append(_squares(Q, K, scale, "query-scale" in names, domain))
-    rows = np.concatenate(channels, axis=1) if channels else domain.zeros((0, 1))
+    rows = domain.zeros((0, 1))
     if not kind.has_linear_values:
-        biased = joined(head, "V")
-        W = biased if head.O is None else np.concatenate([biased, head.O.T], axis=1)
+        rows, W = joined(head, "V"), domain.eye(len(head.V)) if head.O is None else head.O
     flat = [x.ravel() for x in whole]
-    return HeadInvariants(np.concatenate(flat) if flat else domain.zeros((0,)), rows, W)
+    return HeadInvariants(
+        whole=np.concatenate(flat) if flat else domain.zeros((0,)),
+        channels=np.concatenate(channels, axis=1) if channels else domain.zeros((0, 1)),
+        rows=rows,
+        values=W,
+    )
 
 
 def _normalised(
@@ -190,8 +201,3 @@ def exchanged(head: Head, domain: Domain) -> Head:
     moved = {"Q": own["Q2"], "K": own["K2"], "Q2": own["Q"], "K2": own["K"]}
     moved |= {"V": domain.reduce(-domain.times(own["lambda"], own["V"])), "lambda": domain.invert(own["lambda"])}
     return Head.of({**own, **moved})
-
-
-def are_layers_apart(architecture: Architecture) -> bool:
-    """Whether symmetries act on each layer by itself: one layer, or skip connections, and no bias between layers."""
-    return architecture.num_layers == 1 or (architecture.residual and not architecture.options.get("bias"))

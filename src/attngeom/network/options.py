@@ -160,7 +160,8 @@ BASE = 10_000.0
 class Rope(Option):
     """k_jᵀ R^{i−j} q_i: rows 2p and 2p + 1 are a plane, rotated by the angle 10000^{−2p/a} for each token.
 
-    Of GL(a) the complex numbers of each plane are left, which commute with its rotations.
+    Of GL(a) the complex numbers of each plane are left, which commute with its rotations. Biases of keys are rotated
+    by different angles at different tokens, so that they are seen in softmax attention too.
     """
 
     name = "rope"
@@ -181,7 +182,9 @@ class Rope(Option):
         return b.add(b.multiply(cos, y), b.multiply(b.multiply(sin, swapped), signs))
 
     def symmetries(self, names: tuple[str, ...], is_normalised: bool) -> tuple[str, ...]:
-        return tuple("plane-scale" if name == "query-key" else name for name in names)
+        left = dict.fromkeys(("query-key", "query-key-beside-bias"), "plane-scale")
+        left["second-query-key"] = "second-plane-scale"
+        return tuple(left.get(name, name) for name in names if name != "key-bias")
 
 
 class Decay(Setting):

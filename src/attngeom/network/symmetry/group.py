@@ -29,6 +29,7 @@ from attngeom.network.symmetry.factor import (
     ValueOutput,
 )
 from attngeom.network.symmetry.smaller import (
+    BetweenOrder,
     ChannelOrder,
     Channels,
     HeadPart,
@@ -38,8 +39,10 @@ from attngeom.network.symmetry.smaller import (
     QueryKeyRotation,
     QueryScale,
     ScaleSign,
+    SecondPlaneScale,
     SignedChannels,
     SquareScale,
+    ValueOrder,
 )
 from attngeom.network.symmetry.translation import Translation, ValueBias, has_translations
 from attngeom.network.weights import Head, Weights
@@ -51,6 +54,7 @@ SORTS: dict[str, type[HeadFactor] | type[HeadPart]] = {
     "second-query-key": SecondQueryKey,
     "query-key-rotation": QueryKeyRotation,
     "plane-scale": PlaneScale,
+    "second-plane-scale": SecondPlaneScale,
     "channels": Channels,
     "signed-channels": SignedChannels,
     "channel-order": ChannelOrder,
@@ -79,12 +83,13 @@ def factors(architecture: Architecture) -> tuple[GroupFactor, ...]:
     for index, layer in enumerate(architecture.layers):
         for head in range(layer.heads):
             listed += [SORTS[name].of(index, head, layer) for name in kind.symmetries()]
-            if layer.value_width is not None and kind.has_linear_values:
-                listed.append(ValueOutput.of(index, head, layer))
+            if layer.value_width is not None:
+                listed.append((ValueOutput if kind.has_linear_values else ValueOrder).of(index, head, layer))
                 if kind.adds_value_bias and architecture.options.get("bias"):
                     listed.append(ValueBias(index, head, layer.value_width))
-    if not architecture.residual and (kind.has_linear_values or architecture.is_factored):
-        listed += [Between(index, width) for index, width in enumerate(architecture.widths[1:-1])]
+    if not architecture.residual:
+        sort = Between if kind.has_linear_values or architecture.is_factored else BetweenOrder
+        listed += [sort(index, width) for index, width in enumerate(architecture.widths[1:-1])]
     if has_translations(architecture):
         how = (architecture.residual, "key-bias" not in kind.symmetries())
         listed += [Translation(index, width, *how) for index, width in enumerate(architecture.widths[1:-1])]

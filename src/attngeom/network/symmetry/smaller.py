@@ -13,6 +13,7 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
 from attngeom.network.architecture import LayerShape
 from attngeom.network.symmetry.factor import (
+    Between,
     Draw,
     GroupFactor,
     HeadFactor,
@@ -20,7 +21,9 @@ from attngeom.network.symmetry.factor import (
     Place,
     QueryKey,
     Scale,
+    SecondQueryKey,
     Tensors,
+    ValueOutput,
     Views,
 )
 from attngeom.network.symmetry.translation import Additive
@@ -169,6 +172,44 @@ class ChannelOrder(SignedChannels):
 
 
 @dataclass(frozen=True)
+class ValueOrder(ChannelOrder):
+    """S_v, permutations of value channels that are no linear functions: rows of V and columns of O."""
+
+    name: ClassVar[str] = "value-order"
+    carried_as: ClassVar[Views] = ValueOutput.carried_as
+    dual_as: ClassVar[Views] = ValueOutput.dual_as
+    gates: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls, layer: int, head: int, shape: LayerShape) -> Self:
+        return cls(layer, head, shape.value_width or 0)
+
+
+@dataclass(frozen=True)
+class BetweenOrder(Between):
+    """S_d after ``layer``, whose outputs are channels that are no linear functions: permutations, of dimension 0."""
+
+    name: ClassVar[str] = "between-order"
+
+    @property
+    def count(self) -> int:
+        return 0
+
+    @property
+    def num_symmetric(self) -> int:
+        return 0
+
+    def symmetric_generators(self) -> Iterator[Array]:
+        return iter(())
+
+    def tangents(self, tensors: Tensors, domain: Domain) -> Iterator[Tensors]:
+        return iter(())
+
+    def random(self, rng: np.random.Generator, draw: Draw, domain: Domain) -> Array:
+        return domain.eye(self.size)[rng.permutation(self.size)]
+
+
+@dataclass(frozen=True)
 class PlaneScale(Subgroup):
     """(C*)^{a/2}: a complex number for each plane of rotary embeddings, which commutes with its rotations."""
 
@@ -191,6 +232,15 @@ class PlaneScale(Subgroup):
             block = np.array([[x, -y], [y, x]], dtype=element.dtype)
             element[i : i + 2, i : i + 2] = domain.reduce(block)
         return element
+
+
+@dataclass(frozen=True)
+class SecondPlaneScale(PlaneScale):
+    """The complex numbers of the planes of the second map of differential attention."""
+
+    name: ClassVar[str] = "second-plane-scale"
+    carried_as: ClassVar[Views] = SecondQueryKey.carried_as
+    dual_as: ClassVar[Views] = SecondQueryKey.dual_as
 
 
 @dataclass(frozen=True)
