@@ -32,8 +32,6 @@ from attngeom.results import Result
 
 VALUES = ("V", "bV", "O")
 """The letters of tensors that make outputs of what attention reads."""
-SEED = 0
-"""Of the symmetry that disguises weights for a second look."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,7 +104,8 @@ NOT_GENERIC = "the weights are not generic: another point of the orbit has anoth
 
 
 def _disguised(weights: Weights) -> Weights:
-    return random_symmetry(weights.architecture, weights.domain, SEED).apply(weights)
+    """Another point of the orbit, for a second look."""
+    return random_symmetry(weights.architecture, weights.domain, seed=0).apply(weights)
 
 
 def _second_look(weights: Weights) -> str:
