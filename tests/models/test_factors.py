@@ -204,6 +204,19 @@ def rows_of(group: Group, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return tuple(rng.normal(size=(2, 3, 7)) + turn * rng.normal(size=(2, 3, 7)) for _ in range(2))
 
 
+@pytest.mark.parametrize("columns, heads", [(5, 1), (2, 3), (1, 1), (2, 1)])
+def test_rows_that_leave_an_element_open_are_matched_by_their_duals(columns: int, heads: int) -> None:
+    """Heads wider than what they read: 4 rows that span a plane, and dual ones that span everything or less."""
+    rng, group = np.random.default_rng(columns), GeneralLinear(4)
+    rows, dual = rng.normal(size=(2, 4, 2)), rng.normal(size=(2 * heads, 4, columns))
+    element = group.random(Sampler(3), 2)
+    goal = group.act(element, rows)
+    across = group.act(np.repeat(group.dual(element), heads, axis=0), dual)
+    match = group.match(goal, rows, (across, dual))
+    np.testing.assert_allclose(group.act(match, rows), goal, atol=1e-10)
+    np.testing.assert_allclose(group.act(np.repeat(group.dual(match), heads, axis=0), dual), across, atol=1e-9)
+
+
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: type(group).__name__)
 def test_groups(group: Group) -> None:
     """What every group says of itself holds together."""

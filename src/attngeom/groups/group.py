@@ -80,8 +80,11 @@ class Group(ABC):
         """T T* − S S* as far as the Lie algebra sees it: zero where the norm is least on the orbit."""
 
     @abstractmethod
-    def match(self, goal: Array, rows: Array) -> Array:
-        """The elements that bring the rows next to the goal, in least squares."""
+    def match(self, goal: Array, rows: Array, duals: tuple[Array, Array] | None = None) -> Array:
+        """The elements that bring the rows next to the goal, in least squares.
+
+        ``duals``: dual rows of the goal and of what is moved, which decide where the carried ones leave something open.
+        """
 
     def match_errors(
         self, rows: Array, dual: Array, element: Array, noise: float, grams: tuple[Array, Array] | None = None
@@ -165,8 +168,8 @@ class GeneralLinear(Matrices):
     def moment(self, carried: Array, dual: Array) -> Array:
         return np.asarray(carried @ np.swapaxes(carried, -1, -2) - dual @ np.swapaxes(dual, -1, -2))
 
-    def match(self, goal: Array, rows: Array) -> Array:
-        """C with C rows ≈ goal in least squares; the identity where rows or C has no full rank."""
+    def match(self, goal: Array, rows: Array, duals: tuple[Array, Array] | None = None) -> Array:
+        """C with C rows ≈ goal in least squares; the identity where C is singular."""
         gram = rows @ rows.transpose(0, 2, 1)
         matrices = np.empty_like(gram)
         if not matrices.size:
@@ -183,8 +186,11 @@ class GeneralLinear(Matrices):
                 first += (wanted - first @ own) @ own.transpose(0, 2, 1) @ inverse
             matrices[regular] = first
             regular[regular] = lapack.inverses(first)[1] < GRAM_DEPENDENT
-        for copy in np.flatnonzero(~regular):
-            solution = lapack.lstsq(rows[copy].T, goal[copy].T).T
+        for copy in np.flatnonzero(~regular).tolist():
+            if duals is None:
+                solution = lapack.lstsq(rows[copy].T, goal[copy].T).T
+            else:
+                solution = _match_both(goal[copy], rows[copy], *(_beside(part, copy, len(rows)) for part in duals))
             usable = lapack.matrix_rank(solution) == len(solution)
             matrices[copy] = solution if usable else np.eye(len(solution))
         return matrices
@@ -225,6 +231,28 @@ class GeneralLinear(Matrices):
         left = noise**2 * total.sum(axis=1) * max(1 - n / width, 1 / width)
         kept, seen = root_ratio(left, own[..., 1].sum(axis=1)), root_ratio(moved + rounded, squares.sum(axis=1))
         return MEAN_ROUNDING * kept, MEAN_ROUNDING * seen
+
+
+def _beside(dual: Array, copy: int, copies: int) -> Array:
+    """The dual rows of all heads that share one copy, side by side."""
+    own = dual.reshape(copies, len(dual) // copies, *dual.shape[1:])[copy]
+    return np.concatenate(list(own), axis=-1)
+
+
+def _match_both(goal: Array, rows: Array, dual_goal: Array, dual: Array) -> Array:
+    """C with C rows ≈ goal and Cᵀ dual_goal ≈ dual in least squares; where neither tells, as much of 1 as there is.
+
+    The normal equations A C + C B = R, A and B Gram matrices of dual and carried rows, are diagonal in their
+    eigenvectors.
+    """
+    (a, left), (b, right) = (lapack.eigh(x @ x.T / np.sum(x * x)) for x in (dual_goal, rows))
+    size = np.sum(rows * rows), np.sum(dual_goal * dual_goal)
+    sides = goal @ rows.T / size[0] + dual_goal @ dual.T / size[1]
+    known = a[:, None] + b > len(goal) / GRAM_DEPENDENT
+    inner = np.where(known, left.T @ sides @ right / np.where(known, a[:, None] + b, 1.0), 0.0)
+    blind = ~known.all(axis=1), ~known.all(axis=0)
+    inner[np.ix_(*blind)] = np.eye(blind[0].sum(), blind[1].sum())
+    return np.asarray(left @ inner @ right.T)
 
 
 def _inverse(grams: Array) -> Array:
@@ -276,7 +304,7 @@ class Orthogonal(Matrices):
         """None: the norm is constant on the orbit."""
         return np.zeros((*carried.shape[:-2], self.size, self.size))
 
-    def match(self, goal: Array, rows: Array) -> Array:
+    def match(self, goal: Array, rows: Array, duals: tuple[Array, Array] | None = None) -> Array:
         """Orthogonal Procrustes."""
         u, _, w = lapack.svd(goal @ np.swapaxes(rows, -1, -2))
         return np.asarray(u @ w)
@@ -333,7 +361,7 @@ class Diagonal(Group):
     def moment(self, carried: Array, dual: Array) -> Array:
         return np.asarray((np.abs(carried) ** 2).sum(axis=-1) - (np.abs(dual) ** 2).sum(axis=-1))
 
-    def match(self, goal: Array, rows: Array) -> Array:
+    def match(self, goal: Array, rows: Array, duals: tuple[Array, Array] | None = None) -> Array:
         """The ratio of each row in least squares; 1 where there is none."""
         inner = (rows.conj() * goal).sum(axis=-1)
         size = (np.abs(rows) ** 2).sum(axis=-1)

@@ -300,8 +300,10 @@ class RowFactor(AttentionFactor):
         return self.move(layer, self.acting(layer).diagonal(factors))
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:
-        goal, rows = (self.carried.weight(self.weights(layer)) for layer in (target, source))
-        return self.move(source, self.acting(source).match(goal, rows))
+        both = self.weights(target), self.weights(source)
+        goal, rows = (self.carried.weight(weights) for weights in both)
+        first, second = (self.dual.rows(weights) for weights in both)
+        return self.move(source, self.acting(source).match(goal, rows, (first, second)))
 
     def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
         carried, dual = self.carried.rows(weights), self.dual.rows(weights)
