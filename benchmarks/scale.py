@@ -32,7 +32,7 @@ from attngeom.models import canonical, compare, fingerprint, lineage, open_model
 from attngeom.models.inspection import inspect_model  # noqa: E402
 from attngeom.models.samples import random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
-from attngeom.processes import worker_processes  # noqa: E402
+from attngeom.processes import keep_memory, worker_processes  # noqa: E402
 from contract import LIMIT, emit, require  # noqa: E402
 
 TABLE = "one layer of Llama-3-8B, bfloat16"
@@ -94,11 +94,13 @@ def measure(command: str, one: Path, other: Path) -> dict[str, Any]:
 
 
 def report_measure(command: str, one: Path, other: Path) -> None:
-    start = time.process_time()
+    keep_memory()  # as the command line does
+    start = os.times()
     result = COMMANDS[command](one, other)
-    seconds = time.process_time() - start
+    end = os.times()
+    user, system = end.user - start.user, end.system - start.system
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(json.dumps({"result": result, "cpu": seconds, "gigabytes": int(line.split()[1]) / 2**20}))
+    print(json.dumps({"result": result, "cpu": user + system, "system": system, "gigabytes": int(line.split()[1]) / 2**20}))
 
 
 CREWS: dict[str, Callable[[Path, Path, int], object]] = {
@@ -163,7 +165,7 @@ def main() -> None:
                 continue
             found = measure(command, one, other)
             base = base or found["cpu"]
-            print(f"{command:13s} {found['cpu']:7.2f} CPU s  {found['cpu'] / base:6.1f} passes  ", end="")
+            print(f"{command:13s} {found['cpu']:7.2f} CPU s ({found['system']:.2f} of the system)  {found['cpu'] / base:6.1f} passes  ", end="")
             print(f"{found['gigabytes']:.2f} GB  {found['result']}", flush=True)
             expected = {"compare": False, "canonicalize": options.layers, "inspect": options.layers}
             require(found["result"] == expected.get(command, found["result"]), f"{command} is right")

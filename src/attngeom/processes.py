@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import multiprocessing
 import os
@@ -26,6 +27,8 @@ from attngeom.limits.sizes import LOCAL_WORKERS
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+TRIM_THRESHOLD, BLOCKS_OF_THEIR_OWN = -1, -4
+"""Options of mallopt in glibc: what may lie free at the end of the heap, how many blocks lie outside it."""
 Say = Callable[[Mapping[str, Any]], None]
 """Sends a line of JSON to the parent."""
 
@@ -51,13 +54,20 @@ def run_apart(function: Callable[[Item], Found], items: Iterable[Item], workers:
             yield from (future.result() for future in done)
 
 
+class Workers(ProcessPoolExecutor):
+    """So many fresh processes with one thread for linear algebra each, which end with this one."""
+
+    def __init__(self, count: int) -> None:
+        check_workers(count)
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        self.count = count
+        super().__init__(count, multiprocessing.get_context("spawn"), _follow_parent)
+
+
 @contextmanager
-def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes with one thread for linear algebra each; an exception ends all of them at once."""
-    check_workers(workers)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _follow_parent) as executor:
+def worker_processes(workers: int) -> Iterator[Workers]:
+    """Workers of which an exception ends all at once."""
+    with Workers(workers) as executor:
         try:
             yield executor
         except BaseException:
@@ -71,8 +81,22 @@ def worker_processes(workers: int) -> Iterator[ProcessPoolExecutor]:
             raise
 
 
+def keep_memory() -> None:
+    """Let this process keep what its arrays give back, for the next ones: fresh pages are dear, on guests above all.
+
+    The C library returns every large block to the system at once by default. Without glibc nothing changes.
+    """
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    set_option(BLOCKS_OF_THEIR_OWN, 0)
+    set_option(TRIM_THRESHOLD, 2**31 - 1)
+
+
 def _follow_parent() -> None:
     """An interrupt from the terminal is for the parent, which then ends its children; they do not outlive it."""
+    keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

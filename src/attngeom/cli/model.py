@@ -27,7 +27,7 @@ from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_o
 from attngeom.cli.output import pairs, print_answer, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
-from attngeom.processes import check_workers
+from attngeom.processes import check_workers, keep_memory
 
 if TYPE_CHECKING:
     from attngeom.models.crews import Crew
@@ -67,6 +67,7 @@ def _crew(workers: int | None, scheduler: str | None) -> Iterator[Crew]:
     """Who works on the layers: processes of this machine, or the workers of a cluster."""
     if workers is not None and scheduler is not None:
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
+    keep_memory()
     if scheduler is None:
         check_workers(1 if workers is None else workers)
         yield 1 if workers is None else workers

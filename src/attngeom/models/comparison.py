@@ -14,7 +14,7 @@ from attngeom.files import to_json
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_unnormed_tables
 from attngeom.models.crews import Crew, each_layer, hired
-from attngeom.models.fingerprints import LayerPrint, OutsidePrint, gather, part_fingerprint, parts
+from attngeom.models.fingerprints import LayerPrint, OutsidePrint, gather, layers_done, part_fingerprint, parts
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import (
     LayerComparison,
@@ -127,7 +127,9 @@ def compare(
             exact = _compare_exactly(left, right, unit, listed, seed, crew, stop_early=level == "auto")
             if exact is not None:
                 return exact
-        return _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
+        rounded = _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
+        assert rounded is not None
+        return rounded
 
     with hired(crew) as crew:
         comparison = None if differences else weigh(one, other)
@@ -257,15 +259,18 @@ def _unknown_differences(one: Model, other: Model) -> list[str]:
 def _compare_rounded(
     one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
     seed: int, progress: Callable[[int, int], None] | None, crew: Crew = 1, turns: Turns | None = None,
-    fixed_tables: bool = False,
-) -> ModelComparison:  # fmt: skip
+    fixed_tables: bool = False, stop_early: bool = False,
+) -> ModelComparison | None:  # fmt: skip
+    """The verdict within rounding; with ``stop_early`` None at the first layer that differs."""
     turn = residual_turns(one, other) if scope == "model" and turns is None else turns
     left, right = _views(one, other, turn, fixed_tables)
-    flat_left, flat_right = (replace(view, flat=can_flatten(one.spec)) for view in (left, right))
-    items = [(left, right, layer, unit, tolerance) for layer in range(one.layers)]
-    results = each_layer(_compare_one, items, crew, progress)
-    layers, symmetries = [comparison for comparison, _ in results], [symmetry for _, symmetry in results]
-    layers.append(compare_outside(flat_left, flat_right, unit, tolerance))
+    items = [(left, right, part, unit, tolerance) for part in parts(one)]
+    stop = _layers_differ if stop_early else None
+    results = each_layer(_compare_part, items, crew, layers_done(one, progress), stop)
+    if stop_early and any(map(_layers_differ, results)):
+        return None
+    results.append(results.pop(1))
+    layers, symmetries = [comparison for comparison, _ in results], [symmetry for _, symmetry in results[:-1]]
     layers = mark_outliers(layers)
     verdicts = [layer.same for layer in layers]
     same: bool | None = None
@@ -276,7 +281,7 @@ def _compare_rounded(
     if not same and not fixed_tables and turn is None and not layers[0].same and reads_unnormed_tables(one.spec):
         # Estimating what the tables hide costs digits: only where it matters.
         again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, fixed_tables=True)
-        if again.same_function is not False:
+        if again is not None and again.same_function is not False:
             return again
     if same is False and scope == "layer" and layers[-1].wrong:
         rotated = _compare_rotated(one, other, unit, listed, tolerance, seed, progress, crew)
@@ -299,15 +304,22 @@ def _views(one: Model, other: Model, turn: Turns | None, fixed_tables: bool = Fa
     return left, ModelView(other, turn, heads=head_orders(one, other), loose=loose, fixed_tables=fixed_tables)
 
 
-def _compare_one(
-    left: ModelView, right: ModelView, layer: int, unit: float, tolerance: float | None
+def _compare_part(
+    left: ModelView, right: ModelView, layer: int | None, unit: float, tolerance: float | None
 ) -> tuple[LayerComparison, Symmetry]:
-    """One layer; what is written along 1 is taken away only where it matters: that costs a copy of every writer."""
+    """One layer, or None for what lies outside them; what is written along 1 is taken away only where it matters in a
+    layer: that costs a copy of every writer."""
+    flat = [replace(view, flat=can_flatten(left.model.spec)) for view in (left, right)]
+    if layer is None:
+        return compare_outside(flat[0], flat[1], unit, tolerance), ()
     comparison, symmetry = compare_layers(left, right, layer, unit, tolerance)
-    if not comparison.same and can_flatten(left.model.spec):
-        flat = [replace(view, flat=True) for view in (left, right)]
+    if not comparison.same and flat[0].flat:
         return compare_layers(flat[0], flat[1], layer, unit, tolerance)
     return comparison, symmetry
+
+
+def _layers_differ(result: tuple[LayerComparison, Symmetry]) -> bool:
+    return result[0].same is False
 
 
 def _compare_rotated(
@@ -325,8 +337,10 @@ def _compare_rotated(
     turns = residual_turns(one, other)
     if compare_outside(left, replace(right, rotation=turns), unit, tolerance).same is False:
         return None
-    comparison = _compare_rounded(one, other, unit, listed, "model", tolerance, seed, progress, crew, turns)
-    if comparison.same_function is False:
+    comparison = _compare_rounded(
+        one, other, unit, listed, "model", tolerance, seed, progress, crew, turns, stop_early=True
+    )
+    if comparison is None or comparison.same_function is False:
         return None
     return replace(comparison, reason=f"in a rotated residual stream (scope model): {comparison.reason}")
 

@@ -7,14 +7,24 @@ cannot be sent, and its layers are worked on here.
 from __future__ import annotations
 
 import pickle
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed, wait
-from contextlib import closing, contextmanager
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+    wait,
+)
+from contextlib import closing, contextmanager, suppress
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.limits.seconds import LAYERS_END_SECONDS
-from attngeom.processes import run_apart, worker_processes
+from attngeom.processes import Workers, check_workers, worker_processes
 
 Crew = int | Executor
 """So many processes on this machine, 1 for this one; or any executor, such as that of a Dask cluster."""
@@ -29,11 +39,15 @@ class CrewLost(InputError):
 
 @contextmanager
 def hired(crew: Crew) -> Iterator[Crew]:
-    """The same crew for several calls of `each_layer`: processes are started once, and end with the work."""
+    """The same crew for several calls of `each_layer`: processes are started once, and end with the work.
+
+    This process is one of the workers: it has begun long before the others have loaded what they need.
+    """
     if isinstance(crew, Executor) or crew == 1:
         yield crew
         return
-    with worker_processes(crew) as executor:
+    check_workers(crew)
+    with worker_processes(crew - 1) as executor:
         yield executor
 
 
@@ -62,31 +76,79 @@ def each_layer(
 def _finished(
     work: Callable[..., Found], items: Sequence[tuple[Any, ...]], crew: Crew
 ) -> Generator[tuple[int, Found], None, None]:
-    if (crew == 1 and not isinstance(crew, Executor)) or len(items) < 2 or not _can_be_sent(items[0]):
+    if crew == 1 or len(items) < 2 or not _can_be_sent(items[0]):
         yield from ((number, work(*item)) for number, item in enumerate(items))
         return
     packed = [(work, number, item) for number, item in enumerate(items)]
-    if not isinstance(crew, Executor):
-        yield from run_apart(_run, packed, min(crew, len(items)))
-        return
-    # A disk that is full is no lost worker: only those of a cluster are lost with errors of the system.
-    lost = (CancelledError, BrokenExecutor) if isinstance(crew, ProcessPoolExecutor) else CLUSTER_ERRORS
-    futures = [crew.submit(_run, item) for item in packed]
+    with hired(crew) as executor:
+        assert isinstance(executor, Executor)
+        # A disk that is full is no lost worker: only those of a cluster are lost with errors of the system.
+        lost = (CancelledError, BrokenExecutor) if isinstance(executor, ProcessPoolExecutor) else CLUSTER_ERRORS
+        futures: list[Future[tuple[int, Found]]] = []
+        try:
+            if isinstance(executor, Workers):
+                yield from _shared(packed, executor, futures)
+            else:
+                yield from _sent(packed, executor, futures)
+        except AttnGeomError:
+            # What still runs would write into a folder that is being removed.
+            for future in futures:
+                future.cancel()
+            wait(futures, timeout=LAYERS_END_SECONDS)
+            raise
+        except lost as error:
+            words = " ".join(str(error).split())[:80] or type(error).__name__
+            raise CrewLost(f"the workers or the scheduler went away ({words}); start them and run again") from None
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+Packed = tuple[Callable[..., Found], int, tuple[Any, ...]]
+
+
+def _sent(
+    packed: Sequence[Packed[Found]], executor: Executor, futures: list[Future[tuple[int, Found]]]
+) -> Iterator[tuple[int, Found]]:
+    """All items are sent at once."""
+    futures += [executor.submit(_run, item) for item in packed]
+    yield from (future.result() for future in as_completed(futures))
+
+
+def _shared(
+    packed: Sequence[Packed[Found]], executor: Workers, futures: list[Future[tuple[int, Found]]]
+) -> Iterator[tuple[int, Found]]:
+    """A worker, this process among them, takes the next item when its own is done: none waits for another."""
+    left, finished = deque(packed), SimpleQueue[Future[tuple[int, Found]]]()
+
+    def take() -> Packed[Found] | None:
+        with suppress(IndexError):
+            return left.popleft()
+        return None
+
+    def hand_out(done: Future[tuple[int, Found]] | None = None) -> None:
+        if done is not None:
+            finished.put(done)
+        item = take() if done is None or not (done.cancelled() or done.exception()) else None
+        if item is None:
+            return
+        try:
+            future = executor.submit(_run, item)
+        except RuntimeError as error:
+            # This runs in a thread of the executor, where errors are lost.
+            future = Future()
+            future.set_exception(error)
+        futures.append(future)
+        future.add_done_callback(hand_out)
+
     try:
-        for future in as_completed(futures):
-            yield future.result()
-    except AttnGeomError:
-        # What still runs would write into a folder that is being removed.
-        for future in futures:
-            future.cancel()
-        wait(futures, timeout=LAYERS_END_SECONDS)
-        raise
-    except lost as error:
-        words = " ".join(str(error).split())[:80] or type(error).__name__
-        raise CrewLost(f"the workers or the scheduler went away ({words}); start them and run again") from None
+        for _ in range(min(executor.count, len(packed) - 1)):
+            hand_out()
+        for _ in packed:
+            own = take() if finished.empty() else None
+            yield finished.get().result() if own is None else _run(own)
     finally:
-        for future in futures:
-            future.cancel()
+        left.clear()
 
 
 def _run(item: tuple[Callable[..., Found], int, tuple[Any, ...]]) -> tuple[int, Found]:

@@ -102,17 +102,24 @@ def fingerprint(model: Model, seed: int = 0, *, crew: Crew = 1, progress: Progre
     """The fingerprint of a whole model, layer by layer, in several processes if a ``crew`` is given."""
     model = model.headed
     items = [(model, part, seed) for part in parts(model)]
-
-    def step(done: int, _: int) -> None:
-        if progress is not None and done <= model.layers:
-            progress(done, model.layers)
-
-    return gather(model, each_layer(part_fingerprint, items, crew, step), seed)
+    return gather(model, each_layer(part_fingerprint, items, crew, layers_done(model, progress)), seed)
 
 
 def parts(model: Model) -> list[int | None]:
     """The layers, and None for what lies outside them: that is much, and comes early where several are at work."""
     return [0, None, *range(1, model.layers)]
+
+
+def layers_done(model: Model, progress: Progress | None) -> Progress | None:
+    """Progress over the `parts` of a model, told as that over its layers."""
+    if progress is None:
+        return None
+
+    def step(done: int, _: int) -> None:
+        if done <= model.layers:
+            progress(done, model.layers)
+
+    return step
 
 
 def part_fingerprint(model: Model, layer: int | None, seed: int = 0) -> LayerPrint | OutsidePrint:
