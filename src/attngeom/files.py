@@ -105,10 +105,11 @@ def refuse_format(path: Path) -> None:
             f"{path}: pickled checkpoints can run code and are not read; save safetensors: "
             "model.save_pretrained(FOLDER), or safetensors.torch.save_file(model.state_dict(), FILE)"
         )
-    if path.suffix == ".gguf":
+    if path.suffix.lower() == ".gguf":
+        name = path.name[:50]
         raise FormatError(
-            f"{path.name[:60]}: a GGUF file alone is not read; compare it with the folder it was made from: "
-            f"attngeom model compare FOLDER {path.name[:60]}"
+            f"{name}: a GGUF file alone does not fix the function; put config.json of its model beside it and give "
+            f"the file, or: attngeom compare FOLDER {name}"
         )
 
 

@@ -128,3 +128,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(["model", "compare", path, folder]) == 0
     assert run(["model", "compare", path, path]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_one_door(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside its config.json a file is a model like any other; what is quantised is read and not written again."""
+    path, folder = convert("llama", tmp_path / "model.gguf"), str(DATA / "llama")
+    assert run(["compare", folder, str(path)]) == 0 == run(["compare", str(path), folder, "--workers", "2"])
+    assert run(["inspect", str(path)]) == 2 and "put config.json" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text((DATA / "llama" / "config.json").read_text())
+    coarse = str(convert("llama", tmp_path / "coarse.gguf", "Q8_0"))
+    prints = []
+    for model in (folder, str(path), coarse):
+        assert run(["fingerprint", model, "--json"]) == 0
+        prints.append(json.loads(capsys.readouterr().out)["fingerprint"])
+    assert prints[0] == prints[1] != prints[2]
+    assert run(["inspect", str(path)]) == 0 == run(["compare", str(path), coarse])
+    assert run(["canonicalize", str(path), "--out", str(tmp_path / "form")]) == 0
+    assert run(["compare", str(tmp_path / "form"), folder]) == 0
+    capsys.readouterr()
+    for words in (["canonicalize", coarse], ["teleport", coarse], ["model", "merge", coarse, folder]):
+        assert run([*words, "--out", str(tmp_path / "none")]) == 2 and not (tmp_path / "none").exists()
+        error = capsys.readouterr().err
+        assert "quantised weights" in error and len(error) <= 200 + len("attngeom: ") + 1

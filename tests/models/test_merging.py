@@ -101,10 +101,12 @@ def test_three_models_in_memory_and_on_disk_agree(tmp_path):
     ("arguments", "words"),
     [
         (["a"], "at least two"), (["a", "b", "--weights", "1"], "one finite number each"),
-        (["a", "b", "--weights", "x,1"], "numbers are required"), (["a", "b", "--weights", "1,-1"], "positive sum"),
+        (["a", "b", "--weights", "x,1"], "numbers are required"), (["a", "b", "--weights", "1,-1"], "positive finite"),
         (["a", "b", "--method", "task"], "--base go together"), (["a", "b", "b", "--method", "spherical"], "take two"),
         (["a", "other"], "different kinds"), (["a", "lora"], "LoRA adapter and others are models"),
         (["a", "b", "--rank", "3"], "for LoRA adapters"), (["a", "nan"], "NaN"), (["a", "missing"], "does not exist"),
+        (["a", "tied"], "tied has a head tied"), (["tied", "a"], "tied has a head tied"),
+        (["a", "b", "--weights", "1e308,1e308"], "positive finite sum"),
     ],
 )  # fmt: skip
 def test_bad_input_writes_nothing(tmp_path, capsys, arguments, words):
@@ -112,6 +114,7 @@ def test_bad_input_writes_nothing(tmp_path, capsys, arguments, words):
     for name in ("a", "b", "nan"):
         save(model, tmp_path / name)
     save(random_model({**LLAMA, "hidden_act": "gelu"}, 1), tmp_path / "other")
+    save(random_model({**LLAMA, "tie_word_embeddings": True}, 1), tmp_path / "tied")
     state = load_file(tmp_path / "nan" / "model.safetensors")
     state["lm_head.weight"][0, 0] = np.nan
     save_file(state, tmp_path / "nan" / "model.safetensors")

@@ -197,10 +197,10 @@ def _given(words: list[str]) -> list[str]:
 
 def kind_of(path: Path) -> Kind:
     """What lies at a path; InputError, with the next step, for what is not read."""
+    if path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf"):
+        return "model"
     if path.is_file():
         refuse_format(path)
-    if path.is_dir():
-        return "model"
     if path.suffix == ".safetensors" and path.is_file():
         return "weights" if _is_idealised(path) or not (path.parent / "config.json").is_file() else "model"
     if path.name == "config.json" and path.is_file():

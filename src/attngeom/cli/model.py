@@ -173,15 +173,13 @@ def compare_command(
     if out is not None and level == "auto":
         level = "rounding"
     files = [path for path in (one, other) if path.suffix.lower() == ".gguf"]
-    if len(files) == 2:
-        raise InputError("two GGUF files given; compare each with the folder it was made from, which has config.json")
-    compare: Callable[..., models.ModelComparison] = models.compare_gguf if files else models.compare
-    if files:
-        refuse_options({"--workers": workers is not None, "--scheduler": scheduler is not None})
-    sides = [*(models.open_model(path) for path in (one, other) if path not in files), *files]
+    sides: list[models.Model | Path] = [models.open_model(path) for path in (one, other) if path not in files]
+    # With its folder the file needs no config.json of its own, and faults of converters are looked for.
+    sides += files if len(files) == 1 else [models.open_model(path) for path in files]
+    compare: Callable[..., models.ModelComparison] = models.compare_gguf if len(files) == 1 else models.compare
     with _steps("layers") as step, _crew(workers, scheduler) as crew:
         options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
-        comparison = compare(*sides, **options, **({} if files else {"crew": crew}))
+        comparison = compare(*sides, **options, crew=crew)
     if out is not None:
         from attngeom.models.comparison import symmetry_bytes
 

@@ -3,7 +3,7 @@
 A converter renames every tensor and changes some: it stores the query and key rows of Llama pair by pair, adds the one
 that Gemma leaves out of its gains, turns the transposed matrices of GPT-2. Here every tensor is given back as the
 folder has it, so that all questions about models can be asked of the file. The file does not hold all that fixes the
-function, so the configuration comes from the folder.
+function, so the configuration comes from the folder, or lies beside the file.
 """
 
 from __future__ import annotations
@@ -100,6 +100,11 @@ def open_gguf(path: str | Path, config: Mapping[str, Any], order: RowOrder = "pa
     ``order`` says how query and key rows lie in a file whose converter should have changed their order (Llama).
     """
     place = Path(path)
+    return assemble(_tensors(place, config, order), config, place.parent)
+
+
+def _tensors(place: Path, config: Mapping[str, Any], order: RowOrder) -> Tensors:
+    """The tensors of a file under the names, and in the form, of the folder."""
     if not place.is_file():
         raise InputError(f"{place} does not exist; give a GGUF file")
     conversion = CONVERSIONS.get(str(config.get("model_type")))
@@ -120,7 +125,8 @@ def open_gguf(path: str | Path, config: Mapping[str, Any], order: RowOrder = "pa
         turns = conversion.transposed and len(shape) == 2 and tensor.name.startswith("blk.")
         headers[name] = Header(shape[::-1] if turns else shape, kind, place.name)
         fetchers[name] = _fetcher(tensor, name, conversion, config, order)
-    return assemble(Tensors(headers, lambda name: fetchers[name](), str(place)), config, place.parent)
+    again = _tensors, (place, dict(config), order)
+    return Tensors(headers, lambda name: fetchers[name](), str(place), again)
 
 
 def _read(path: Path) -> Any:

@@ -28,6 +28,7 @@ from attngeom.models.reading import DTYPES
 from attngeom.models.residual import has_free_stream
 from attngeom.models.rewriting import Rewrite, align
 from attngeom.models.settings import settings_differences
+from attngeom.models.views import is_tied
 from attngeom.models.writing import Precision, WriteError, write_folder, write_model
 
 Method = Literal["linear", "spherical", "task"]
@@ -111,14 +112,17 @@ def check_plan(
     chosen = tuple(weights) if weights is not None else (even,) * len(models)
     if len(chosen) != len(models) or not all(np.isfinite(w) for w in chosen):
         raise InputError(f"{len(chosen)} weights for {len(models)} models given; one finite number each is required")
-    if method != "task" and not sum(chosen) > 0:
-        raise InputError(f"weights with sum {sum(chosen)} given; a positive sum is required")
+    if method != "task" and not 0 < sum(chosen) < np.inf:
+        raise InputError(f"weights with sum {sum(chosen)} given; a positive finite sum is required")
     every = [*([base] if base is not None else []), *models]
     for one, other in pairwise(every):
         differences = settings_differences(one.spec, other.spec)
         if differences or one.spec.family != other.spec.family:
             key = next(iter(differences), "family")
             raise InputError(f"models of different kinds given ({key[:60]} differs); merge needs models of one kind")
+        if is_tied(one.spec) != is_tied(other.spec):
+            tied = Path(_name(one if is_tied(one.spec) else other)).name[:60]
+            raise InputError(f"{tied} has a head tied to its embedding, another model has its own; save both alike")
     return chosen if method == "task" else tuple(w / sum(chosen) for w in chosen)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
+from attngeom.files import refuse_format
 from attngeom.models.configuration import Config
 from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
@@ -315,15 +316,22 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
     """A transformer from a folder or safetensors file, a state dict with its config, or a module with both.
 
-    A folder needs config.json and safetensors weights, in one file or in shards with an index. A module is anything
-    with ``state_dict()`` and ``config`` (torch is not imported). Every tensor that the config asks for is checked for
-    its name, shape and type before the function returns; values are loaded later, layer by layer.
+    A folder needs config.json and safetensors weights, in one file or in shards with an index; a GGUF file is read with
+    the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch is not imported). Every
+    tensor that the config asks for is checked for its name, shape and type before the function returns; values are
+    loaded later, layer by layer.
     """
     if isinstance(source, str | Path):
         path = Path(source)
         folder = path if path.is_dir() else path.parent
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
+        if path.suffix.lower() == ".gguf" and path.is_file():
+            from attngeom.models.gguf import open_gguf  # stands on this module
+
+            if config is None and not (folder / "config.json").exists():
+                refuse_format(path)
+            return open_gguf(path, config or read_config(folder))
         tensors = open_folder(path) if path.is_dir() else open_file(path)
         settings = read_config(folder) if config is None else config
         return assemble(restored(tensors, settings), settings, folder)

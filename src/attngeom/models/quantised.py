@@ -17,7 +17,7 @@ import numpy as np
 
 from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.reading import SCALED_TYPES, Header, Tensors
+from attngeom.models.reading import BLOCK_TYPES, SCALED_TYPES, Header, Tensors
 
 METHODS = ("fp8", "compressed-tensors", "bitsandbytes", "mxfp4")
 """Values of quant_method whose layouts are read."""
@@ -268,7 +268,7 @@ def _without_codes(tensors: Tensors, headers: Mapping[str, Header]) -> Tensors:
 
 def refuse_quantised(types: Iterable[str], what: str) -> None:
     """Writers round anew, and a configuration would still name the old layout."""
-    if any(name in SCALED_TYPES for name in types):
+    if any(name in SCALED_TYPES or name in BLOCK_TYPES for name in types):
         raise InputError(
             f"{what} of quantised weights given; weights in floats of 16 bits or more are required: {ADVICE}"
         )
