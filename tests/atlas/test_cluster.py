@@ -226,5 +226,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, path, monkeypatc
 
 def test_a_missing_scheduler_is_named(monkeypatch):
     monkeypatch.setattr("attngeom.atlas.executors.CONNECT_SECONDS", 1)
+    for address in ("foo", "tcp://foo", ""):
+        with pytest.raises(InputError, match="HOST:PORT is required"), dask_executor(address):
+            pass
     with pytest.raises(InputError, match="no Dask scheduler"), dask_executor("tcp://127.0.0.1:9"):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -73,6 +74,9 @@ def dask_executor(
         from distributed import Client, Security
     except ImportError:
         raise InputError("--scheduler given; Dask is not installed; run pip install 'attngeom[cluster]'") from None
+    if not address.startswith("inproc://") and not re.fullmatch(r"(\w+://)?\S+:\d+", address):
+        # Dask would go on asking, and end in a traceback.
+        raise InputError(f"scheduler {address[:60]!r} given; HOST:PORT is required, as in tcp://127.0.0.1:8786")
     # A cluster that goes away is told in one line, by whoever waits for it; Dask would add lines of its own.
     for part in ("distributed.client", "distributed.core", "distributed.comm"):
         logging.getLogger(part).setLevel(logging.CRITICAL)
