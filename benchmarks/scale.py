@@ -100,7 +100,8 @@ def report_measure(command: str, one: Path, other: Path) -> None:
     end = os.times()
     user, system = end.user - start.user, end.system - start.system
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(json.dumps({"result": result, "cpu": user + system, "system": system, "gigabytes": int(line.split()[1]) / 2**20}))
+    seconds = {"cpu": user + system, "system": system}
+    print(json.dumps({"result": result, **seconds, "gigabytes": int(line.split()[1]) / 2**20}))
 
 
 CREWS: dict[str, Callable[[Path, Path, int], object]] = {
@@ -165,7 +166,8 @@ def main() -> None:
                 continue
             found = measure(command, one, other)
             base = base or found["cpu"]
-            print(f"{command:13s} {found['cpu']:7.2f} CPU s ({found['system']:.2f} of the system)  {found['cpu'] / base:6.1f} passes  ", end="")
+            print(f"{command:13s} {found['cpu']:7.2f} CPU s ({found['system']:.2f} of the system)  ", end="")
+            print(f"{found['cpu'] / base:6.1f} passes  ", end="")
             print(f"{found['gigabytes']:.2f} GB  {found['result']}", flush=True)
             expected = {"compare": False, "canonicalize": options.layers, "inspect": options.layers}
             require(found["result"] == expected.get(command, found["result"]), f"{command} is right")

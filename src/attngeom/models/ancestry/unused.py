@@ -6,7 +6,10 @@ aligned by the *other* tokens, rows are centred over the kind, and rows of A are
 assignment. All of this commutes with permuting the rows of A, and ties fall at random because the names of A are drawn
 anew first: the matching is a uniform permutation, whatever B is. So the number of tokens that find their own name has
 the law of the fixed points of a uniform permutation, P(at least k) ≤ 1/k!. Tokens of several kinds are matched within
-their kind: kinds are not alike, and two makers who both leave unused ids at zero would seem to be related.
+their kind: kinds are not alike, and two makers who both leave unused ids at zero would seem to be related. Rows of A at
+zero, and rows that occur more than once, are kinds of their own: given which names these are, the law of A is still
+that of permuted rows within each of them, and a row for padding, or rows that a tool filled, do not find themselves
+because the other maker had the same one.
 """
 
 from __future__ import annotations
@@ -92,35 +95,49 @@ def unused_test(
     """The test for tokens that the parent never saw, by kind; None where fewer than two are in both models."""
     twin = _names_in_child(parent.model.spec.vocabulary, child.model.spec.vocabulary, tokens)
     rng = np.random.default_rng([seed, 77])
-    chosen: dict[str, Array] = {}
+    near, far = _tables(parent), _tables(child)
+    chosen: list[tuple[str, Array]] = []
     for kind, ids in kinds.items():
         kept = np.array(sorted(i for i in set(ids) if i in twin), dtype=int)
         if len(kept) > MATCHED_TOKENS:
             kept = np.sort(rng.choice(kept, MATCHED_TOKENS, replace=False))
-        if len(kept) > 1:
-            chosen[kind] = kept
+        chosen += [(kind, places) for places in _alike(near, kept) if len(places) > 1]
     if not chosen:
         return None
     every = {int(i) for ids in kinds.values() for i in ids}
     aligned, stack = find_change(parent, child, every, tokens), child.model.spec.stack.name
     back = aligned.change[stack].T
-    near, far = _tables(parent), _tables(child)
     if aligned.near is not None:
         own_back = aligned.near[stack].T
         near = {part: table @ own_back for part, table in near.items()}
     own = 0
-    for places in chosen.values():
+    for _, places in chosen:
         names, others = rng.permutation(places), np.array([twin[int(i)] for i in places])
         scores = np.zeros((len(places), len(places)))
         for part in sorted(near.keys() & far.keys()):
             scores = scores + _centred(near[part][names]) @ _centred(far[part][others] @ back).T
         order, columns = assign(scores)
         own += int((names[order] == places[columns]).sum())
-    counts = [len(places) for places in chosen.values()]
+    counts = [len(places) for _, places in chosen]
+    by_kind = {kind: sum(len(places) for own_kind, places in chosen if own_kind == kind) for kind, _ in chosen}
     p = min(1.0, tries * float(tail(counts, own)))
-    return UnusedTest(
-        tokens=sum(counts), own=own, p=p, kinds={kind: len(places) for kind, places in chosen.items()}, seed=seed
-    )
+    return UnusedTest(tokens=sum(counts), own=own, p=p, kinds=by_kind, seed=seed)
+
+
+def _alike(tables: Mapping[str, Array], places: Array) -> list[Array]:
+    """Places by what their rows are: not zero and single, all zero, or one value several times.
+
+    >>> [part.tolist() for part in _alike({"head": np.array([[1.0], [2], [0], [1], [3], [0]])}, np.arange(6))]
+    [[1, 4], [2, 5], [0, 3]]
+    """
+    if not len(places):
+        return []
+    rows = np.concatenate([table[places] for table in tables.values()], axis=1)
+    _, values, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    values, is_zero = values.reshape(-1), ~rows.any(axis=1)
+    repeated = [places[(values == value) & ~is_zero] for value in np.flatnonzero(counts > 1)]
+    groups = [places[(counts[values] == 1) & ~is_zero], places[is_zero], *repeated]
+    return [group for group in groups if len(group)]
 
 
 def _names_in_child(rows: int, child_rows: int, tokens: Array | None) -> dict[int, int]:
