@@ -27,8 +27,8 @@ from attngeom.limits.sizes import LOCAL_WORKERS
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-TRIM_THRESHOLD, BLOCKS_OF_THEIR_OWN = -1, -4
-"""Options of mallopt in glibc: what may lie free at the end of the heap, how many blocks lie outside it."""
+MALLOPT = {-1: 2**31 - 1, -4: 0}
+"""Options of glibc: M_TRIM_THRESHOLD, what may lie free at the end of the heap, M_MMAP_MAX, blocks outside of it."""
 Say = Callable[[Mapping[str, Any]], None]
 """Sends a line of JSON to the parent."""
 
@@ -90,8 +90,8 @@ def keep_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return
-    set_option(BLOCKS_OF_THEIR_OWN, 0)
-    set_option(TRIM_THRESHOLD, 2**31 - 1)
+    for option, value in MALLOPT.items():
+        set_option(option, value)
 
 
 def _follow_parent() -> None:

@@ -104,6 +104,7 @@ def model_comparison_facts(one: str, other: str, progress: Progress) -> Facts:
     comparison = compare_models(open_model(one), open_model(other), progress=progress)
     ratios = [[mismatch.ratio for _, mismatch in layer.heads] for layer in comparison.layers if layer.heads]
     wrong = [(layer.layer, *each) for layer in comparison.layers for each in (*layer.wrong, *layer.suspects)]
+    wrong.sort(key=lambda row: -row[2].ratio)
     tensors = [(layer, name[:120], each.place, f"{each.value:.1e}") for layer, name, each in wrong[:PAGE_HEADS]]
     differing = [(key, plain(a)[:100], plain(b)[:100]) for key, (a, b) in comparison.config_differences.items()]
     return {
