@@ -126,3 +126,17 @@ def test_the_positions_of_marian_are_sines_unless_a_file_has_others() -> None:
     assert compare(model, open_model(stored, model.config)).same_function is True
     stored[name] = stored[name] + 0.1 * np.eye(*stored[name].shape)
     assert compare(model, open_model(stored, model.config)).same_function is False
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_untied_stacks_read_token_tables_of_their_own(stack: str) -> None:
+    tensors, config = state_of(reference("mbart")), config_of("mbart", tie_word_embeddings=False)
+    names = [f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
+    tensors |= {name: tensors["model.shared.weight"].copy() for name in (*names, "lm_head.weight")}
+    same = outputs("mbart", open_model(tensors, config))
+    assert relative(same, outputs("mbart", reference("mbart"))) < 1e-12
+    unread = {**tensors, "model.shared.weight": tensors["model.shared.weight"] + 1}
+    assert np.array_equal(outputs("mbart", open_model(unread, config)), same)
+    name = f"model.{stack}.embed_tokens.weight"
+    spoilt = {**tensors, name: tensors[name] + np.eye(*tensors[name].shape)}
+    assert relative(outputs("mbart", open_model(spoilt, config)), same) > 1e-3

@@ -232,7 +232,7 @@ def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None)
 
 
 def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None = None) -> Array:
-    x = np.asarray(model.embedding()[tokens], dtype=np.float64) * model.spec.embedding_scale
+    x = np.asarray(model.embedding_of(stack)[tokens], dtype=np.float64) * model.spec.embedding_scale
     positions = model.positions(stack)
     if positions is not None:
         start = model.places.first_position

@@ -106,6 +106,14 @@ class Model:
             return np.asarray(table @ into)
         return self.load_large(self.places.tokens, (self.spec.vocabulary, self.spec.width))
 
+    def embedding_of(self, stack: Stack) -> Array:
+        """E of one stack: its own table where the file has one and ties none, else the common one."""
+        untied = self.spec.head is not None and not self.spec.head.tied
+        own = [x for x in map(self.stored, self.places.copies) if x.endswith(f"{stack.name}.embed_tokens.weight")]
+        if untied and own and own[0] in self.tensors:
+            return self.tensors.load_large(own[0], (self.spec.vocabulary, self.spec.width))
+        return self.embedding()
+
     def head(self) -> Array:
         """The output matrix, vocabulary × width."""
         assert self.spec.head is not None
