@@ -275,7 +275,7 @@ class GroupedAttention(Checked):
         """(queries, keys): whether token i sees token j."""
         distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
         seen = np.ones((queries, keys), bool) if self.sees_later else distance >= 0
-        return seen if self.window is None else seen & (distance < self.window)
+        return seen if self.window is None else seen & (np.abs(distance) < self.window)
 
     @property
     def slopes(self) -> Array:

@@ -21,7 +21,7 @@ REASONS: dict[Kind, str] = {
 
 USERS: dict[str, tuple[str, ...]] = {
     "score.": ("Classification",),
-    "classifier.": ("Classification", "MultipleChoice"),
+    "classifier.": ("Classification", "MultipleChoice", "ModernBertForQuestion"),
     "qa_outputs.": ("QuestionAnswering",),
     "multiple_choice_head.": ("DoubleHeads",),
     "cls.predictions.": ("MaskedLM", "LMHead", "PreTraining"),
@@ -33,7 +33,7 @@ USERS: dict[str, tuple[str, ...]] = {
     "deit.embeddings.mask_token": ("MaskedImage", "DeiTModel"),
     "cls_classifier.": ("WithTeacher",),
     "distillation_classifier.": ("WithTeacher",),
-    "decoder.": ("MaskedImage",),
+    "decoder.": ("MaskedImage", "MaskedLM"),
 }
 """Modules behind the hidden states, and parts of the names of the classes that use them."""
 

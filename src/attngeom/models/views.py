@@ -280,9 +280,16 @@ def scaled_outputs(block: TransformerBlock, layer: LayerWeights) -> LayerWeights
 
 
 def can_flatten(spec: TransformerSpec) -> bool:
-    """Whether every reader of the stream is a LayerNorm, so that what is written along 1 is never seen."""
+    """Whether every reader of the stream is a LayerNorm, so that what is written along 1 is never seen.
+
+    A first attention may read the embedding behind its LayerNorm, before anything is written.
+    """
     blocks = [block for stack in spec.stacks for block in stack.kinds]
-    inputs = [block.attention_norms.input for block in blocks]
+    inputs = [
+        stack.embedding_norm if first and block.attention_norms.input is None else block.attention_norms.input
+        for stack in spec.stacks
+        for first, block in zip((True, *(False,) * len(stack)), stack.blocks)
+    ]
     inputs += [block.mlp_norms.input for block in blocks if not block.shared_norm]
     inputs += [block.cross_norms.input for block in blocks if block.cross is not None]
     inputs += [stack.final_norm for stack in spec.stacks]

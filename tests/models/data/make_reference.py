@@ -81,7 +81,7 @@ PAIR: dict[str, Any] = {
 }
 STATES = (
     "bert", "vit", "deit", "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
-    "electra", "mpnet", "clip_text_model", "siglip_text_model",
+    "electra", "mpnet", "modernbert", "clip_text_model", "siglip_text_model",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
 PAIRS = ("t5", "mt5", "umt5", "bart", "marian", "mbart", "pegasus", "blenderbot")
@@ -268,6 +268,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "electra": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 24}),
     "mpnet": ("MPNetForMaskedLM", ENCODER),
+    "modernbert": (
+        "ModernBertForMaskedLM",
+        {**ENCODER, "num_hidden_layers": 3, "num_attention_heads": 4, "global_attn_every_n_layers": 2,
+         "local_attention": 6, "max_position_embeddings": 32},
+    ),
     "clip_text_model": ("CLIPTextModel", ENCODER),
     "siglip_text_model": ("SiglipTextModel", ENCODER),
     "mt5": (

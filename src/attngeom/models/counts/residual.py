@@ -50,8 +50,16 @@ def _reading_norms(stack: Stack) -> list[Norm | None]:
 
 
 def _mean_unseen(stack: Stack) -> bool:
-    """Whether all that reads a pre-norm stream is LayerNorm."""
-    return not _is_post_norm(stack) and all(norm is not None and norm.kind == "layer" for norm in _reading_norms(stack))
+    """Whether all that reads what blocks write into a pre-norm stream is LayerNorm, and the embedding is behind one."""
+    norms = _reading_norms(stack)
+    if _reads_embedding(stack):
+        norms[1] = stack.embedding_norm
+    return not _is_post_norm(stack) and all(norm is not None and norm.kind == "layer" for norm in norms)
+
+
+def _reads_embedding(stack: Stack) -> bool:
+    """Whether the first sublayer has no norm of its own."""
+    return bool(stack.order) and sublayers(stack.block(0))[0].before is None
 
 
 def _input_mean_unseen(stack: Stack) -> bool:
@@ -81,7 +89,8 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
         for kind, block in enumerate(stack.kinds):
             each = _count(block, width, source, mean_seen=False) - _count(block, width, source)
             count += stack.order.count(kind) * each
-        count += stack.embedding_norm is not None and stack.embedding_norm.bias
+        first = stack.embedding_norm
+        count += first is not None and first.bias and not _reads_embedding(stack)
     return RedundantPart(part="residual", count=count, group="all that is written along 1", lemma="L4")
 
 

@@ -39,7 +39,6 @@ MISSING: Mapping[str, str] = {
     "mamba2": STATES,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
-    "modernbert": "windows to both sides",
     "nemotron_h": STATES,
     "olmo_hybrid": STATES,
     "persimmon": "QK-norms with biases",
