@@ -1,5 +1,7 @@
 """Networks that have no answer: every door refuses them in one line, and the command line with exit code 2."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,38 @@ def test_networks_without_an_answer_are_one_line(door, what, tmp_path, capsys):
 
         found, content = load_network(f"{path}:{'Network' if door == 'torch' else 'network'}")
         attngeom.analyze(found, (2,), weights=content.get("weights"))
+
+
+def test_what_a_file_prints_is_no_answer(tmp_path, capsys):
+    path = tmp_path / "network.py"
+    head = "print('loaded')\nweights, inputs = {'a': (2, 2)}, (2,)\n"
+    path.write_text(head + "def network(w, x):\n    print('run')\n    return w['a'] @ x\n")
+    assert run(["net", f"{path}:network", "--json", "--out", str(tmp_path / "c.json")]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["dimension"] == 4 and "loaded" in printed.err and "run" in printed.err
+    assert run(["verify", str(tmp_path / "c.json")]) == 0
+
+
+FILES = {
+    "a class with arguments": ("class network:\n    def __init__(self, n): pass\n", "without arguments"),
+    "a class that raises": ("class network:\n    def __init__(self): raise ValueError('no')\n", "ValueError: no"),
+    "no name": ("def other(w, x): pass\n", "has no network"),
+    "an error": ("raise RuntimeError('x' * 500)\n", "RuntimeError"),
+    "no Python": ("def network(:\n", "SyntaxError"),
+    "an end": ("raise SystemExit(3)\n", "SystemExit"),
+    "no package": ("import no_such_package\n", "no_such_package"),
+    "no function": ("network = 3\n", "a function"),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_files_without_a_network_are_one_line(what, tmp_path, capsys):
+    body, words = FILES[what]
+    path = tmp_path / "network.py"
+    path.write_text(body)
+    assert run(["net", f"{path}:network", "--input", "2"]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1 and len(error) <= 210
 
 
 def test_a_network_that_is_zero_has_dimension_zero():

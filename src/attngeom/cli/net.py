@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +21,7 @@ from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import write_certificate
 
 FILE_AND_NAME = typer.Argument(metavar="FILE.py:NAME", help="A Python file, which is run, and the network in it.")
+CERTIFICATE = "Prove, and write a certificate for attngeom verify to this file."
 INPUT = "Shape of an input such as 3,8; once for each input. By default the name `inputs` of the file."
 
 
@@ -33,26 +36,27 @@ def net_command(
     plot: Annotated[
         Path | None, options.file_option("--plot", "Draw the weights as a bar into this file (.png, .svg or .pdf).")
     ] = None,
-    certificate: options.CertificateFile = None,
+    certificate: Annotated[Path | None, options.file_option("--certificate", CERTIFICATE, "--out")] = None,
     json: options.Json = False,
     seed: options.Seed = 0,
 ) -> int:
     """The dimension of the functions of your own network, its symmetries with proofs, and what follows from them.
 
     FILE.py is your own code and is run as such: do not give files that you would not run. NAME is a function
-    f(weights, x) of NumPy arrays; `weights` in the same file holds the shapes of its weights by name, and `inputs` the
-    shapes of its inputs. Integer arrays among the inputs stay fixed.
+    f(weights, x) of NumPy arrays, or of JAX if `weights` holds arrays of JAX, or a module of PyTorch, or a class that
+    makes one. `weights` in the same file holds the shapes of the weights by name, and `inputs` the shapes of the
+    inputs. Integer arrays among the inputs stay fixed. What the file prints goes to stderr.
     """
     if certificate is not None:
         options.check_stored_seed(seed)
     loaded, content = load_network(network)
     given = [tuple(parse_list(text, "input")) for text in inputs or ()] or inputs_of(content)
-    with working("tracing") as report:
+    with working("tracing") as report, redirect_stdout(sys.stderr):
         answer = analyze(
             loaded,
             *given,
             weights=content.get(weights),
-            output=(lambda y: y[-1]) if last_token else None,
+            output=last_row if last_token else None,
             seed=seed,
             progress=report,
         )
@@ -62,6 +66,11 @@ def net_command(
         answer.plot().savefig(plot)
     print_answer(json, answer.to_json(), titled(answer.rows()))
     return EXIT_UNDECIDED if prove and not answer.is_proven else 0
+
+
+def last_row(y: Any) -> Any:
+    """The last row of an output, in every batch."""
+    return y[..., -1, :] if y.ndim > 1 else y[-1:]
 
 
 def inputs_of(content: dict[str, Any]) -> Sequence[Any]:
@@ -86,7 +95,8 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
     if not file.is_file():
         raise InputError(f"{file.name[:80]} does not exist; give the path of a Python file before the colon")
     try:
-        content = runpy.run_path(str(file))
+        with redirect_stdout(sys.stderr):
+            content = runpy.run_path(str(file))
     except AttnGeomError:
         raise
     except (Exception, SystemExit) as error:
@@ -98,7 +108,9 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
     loaded = content[name]
     if isinstance(loaded, type):
         try:
-            loaded = loaded()
-        except TypeError as error:
-            raise InputError(f"the class {name} cannot be made without arguments: {str(error)[:80]}") from None
+            with redirect_stdout(sys.stderr):
+                loaded = loaded()
+        except (Exception, SystemExit) as error:  # whatever the class raises
+            what = " ".join(f"{type(error).__name__}: {error}".split())[:80]
+            raise InputError(f"the class {name} cannot be made without arguments ({what}); name a module") from None
     return loaded, content

@@ -42,9 +42,9 @@ def flag(name: str, text: str) -> Any:
     return typer.Option(name, metavar="", help=text)
 
 
-def file_option(name: str, text: str) -> Any:
+def file_option(name: str, text: str, *others: str) -> Any:
     """An option that names a file to write; what cannot be written is refused before any work."""
-    return typer.Option(name, metavar="FILE", callback=_check_file, help=text)
+    return typer.Option(name, *others, metavar="FILE", callback=_check_file, help=text)
 
 
 def choice_option(name: str, choices: Collection[str], text: str) -> Any:

@@ -7,7 +7,7 @@ operation of the framework on the numbers 1 … n, where 0 means zero, and hand 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -22,6 +22,7 @@ from attngeom.programs.angles import find_classes
 from attngeom.programs.operations import OPERATIONS
 from attngeom.programs.program import Node, Program
 
+IDEAL_ANGLES = "sines of constant angles are exact: this is about the ideal table of rotations, not a rounded one"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -39,6 +40,7 @@ class Builder:
         self.nodes: list[Node] = []
         self._known: dict[Any, int] = {}
         self._entries = 0
+        self.notes: list[str] = []
 
     def shape(self, node: int) -> tuple[int, ...]:
         return self.nodes[node].shape
@@ -54,7 +56,19 @@ class Builder:
         numbers = {place: number for number, place in enumerate(order)}
         nodes = [self.nodes[place] for place in order]
         moved = [Node(n.operation, tuple(numbers[k] for k in n.inputs), n.shape, n.data) for n in nodes]
-        return Program(tuple(moved), numbers[output])
+        return Program(tuple(moved), numbers[output]).with_notes(*self.notes)
+
+    def copy(self, node: Node, numbers: Mapping[int, int]) -> int:
+        """A node of another program again, whose operands have these numbers here."""
+        inputs = [numbers[k] for k in node.inputs]
+        if node.operation == "gather":
+            return self.gather(inputs, node.data["index"].reshape(node.shape))
+        if node.operation == "contract":
+            return self.contract(node.data["subscripts"], *inputs)
+        if node.operation == "add":
+            own = node.data["coefficients"]
+            return self.add(*inputs, *own) if len(inputs) == 2 else self.scale(inputs[0], own[0])
+        return self.append(node.operation, inputs, node.shape, **node.data)
 
     def append(self, operation: str, inputs: Sequence[int], shape: Sequence[int], **data: Any) -> int:
         """The number of a node, checked against its operation; an equal one is used again."""
@@ -114,6 +128,7 @@ class Builder:
         table = np.asarray(angles, dtype=np.float64)
         classes, multiples, units = find_classes(table.ravel().tolist())
         data = {"classes": tuple(classes), "multiples": tuple(multiples), "angles": tuple(units)}
+        self.notes.append(IDEAL_ANGLES)
         cos, sin = (self.append("circle", (), table.shape, part=part, **data) for part in ("cos", "sin"))
         return cos, sin
 
@@ -271,6 +286,12 @@ class Builder:
         left, right = self.broadcast(a, shape), self.broadcast(b, shape)
         if left == right:
             return self.scale(left, m + n)
+        for one, other in ((left, right), (right, left)):
+            difference = self.nodes[other]
+            is_difference = difference.operation == "add" and difference.data["coefficients"] == (1, -1)
+            if m == n == 1 and is_difference and difference.inputs[1] == one:
+                # b + (a − b), which is what a settled maximum becomes.
+                return difference.inputs[0]
         return self.append("add", (left, right), shape, coefficients=(m, n))
 
     def subtract(self, a: int, b: int) -> int:
@@ -281,6 +302,9 @@ class Builder:
         values = self.exact(a)
         if values is not None:
             return self.constant(n * values)
+        node = self.nodes[a]
+        if node.operation == "add" and len(node.inputs) == 1:
+            a, n = node.inputs[0], n * node.data["coefficients"][0]
         return a if n == 1 else self.append("add", (a,), self.shape(a), coefficients=(n,))
 
     def sum(self, a: int, axes: Sequence[int], keepdims: bool = False) -> int:

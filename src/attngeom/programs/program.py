@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -65,6 +65,12 @@ class Program:
 
     nodes: tuple[Node, ...]
     output: int
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What a reader of an answer about the program should know: what tracing left out."""
+
+    def with_notes(self, *notes: str) -> Program:
+        """The same program with these notes, each once."""
+        return Program(self.nodes, self.output, tuple(dict.fromkeys(notes)))
 
     @cached_property
     def parameters(self) -> dict[str, tuple[int, ...]]:

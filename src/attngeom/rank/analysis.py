@@ -110,6 +110,7 @@ class Analysis(Result):
             "network": self.name,
             **self.select("parameters", "dimension", "fiber_dimension", "lower_bound", "upper_bound"),
             **self.select("is_proven", "standing", "reason", "error_probability"),
+            "notes": list(self.program.notes),
             "fiber": [{"name": x.name, "count": x.count, "tensors": list(x.tensors)} for x in self.fiber],
             "unexplained": self.unexplained,
             "laws": {"count": len(self.laws), "examples": list(self.laws[:LAW_EXAMPLES])},
@@ -143,6 +144,7 @@ class Analysis(Result):
             "standing": self.standing,
             "reason": self.reason,
         }
+        rows |= {f"note {k + 1}": note for k, note in enumerate(self.program.notes)}
         if self.error_probability is not None:
             rows["error"] = f"probability of at most {self.error_probability:.1e} that random points hide a larger one"
         rows["fiber"] = f"{self.fiber_dimension:,}"

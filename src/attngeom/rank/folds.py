@@ -15,7 +15,7 @@ import numpy as np
 
 from attngeom.programs.builder import Builder
 from attngeom.programs.program import Node, Program
-from attngeom.rank.slices import classify, copy_node
+from attngeom.rank.slices import classify
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def fold(program: Program, folds: Sequence[Fold]) -> Program:
             replaced[item.bias] = builder.subtract(leaves[item.bias], moved)
     for place, node in enumerate(program.nodes):
         known = place in own
-        numbers[place] = replaced[node.data["name"]] if known else copy_node(builder, node, numbers)
+        numbers[place] = replaced[node.data["name"]] if known else builder.copy(node, numbers)
     return builder.build(numbers[program.output])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.programs.builder import Builder
-from attngeom.programs.program import Node, Program
+from attngeom.programs.program import Program
 from attngeom.rank.lower import find_point
 from attngeom.rank.search import Field, evaluate_fields
 
@@ -112,20 +112,8 @@ def fix_weights(program: Program, fixed: Mapping[str, Fixed]) -> Program:
         if node.operation == "parameter" and node.data["name"] in fixed:
             numbers[place] = builder.constant(_entries(node.shape, fixed[node.data["name"]]))
         else:
-            numbers[place] = copy_node(builder, node, numbers)
+            numbers[place] = builder.copy(node, numbers)
     return builder.build(numbers[program.output])
-
-
-def copy_node(builder: Builder, node: Node, numbers: Mapping[int, int]) -> int:
-    """The node again in another program, where its operands have other numbers."""
-    inputs = [numbers[k] for k in node.inputs]
-    if node.operation == "gather":
-        return builder.gather(inputs, node.data["index"].reshape(node.shape))
-    if node.operation == "contract":
-        return builder.contract(node.data["subscripts"], *inputs)
-    if node.operation == "add" and len(inputs) == 2:
-        return builder.add(*inputs, *node.data["coefficients"])
-    return builder.append(node.operation, inputs, node.shape, **node.data)
 
 
 def gains_and_biases(program: Program) -> dict[str, int]:

@@ -22,6 +22,7 @@ from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
 from attngeom.programs.program import Program
+from attngeom.programs.regions import settle
 from attngeom.programs.trimming import split_fused, trim
 
 FRONTENDS = ("torch_module", "jax_function", "numpy_function")
@@ -50,11 +51,12 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
             program: Program
             program, reference = frontend.read(network, inputs, weights, output)
             check_program(program)
-            smaller = trim(program)
+            program = settle(program, seed)
+            notes, smaller = program.notes, trim(program)
             # What is zero everywhere is left as it was written: a network of dimension 0 has weights too.
             program = smaller if smaller.depends_on_weights[smaller.output] else program
             compare(program, reference, seed)
-            return split_fused(program)
+            return split_fused(program).with_notes(*notes)
     raise InputError(f"a {type(network).__name__} given; a function f(weights, x) or a module is required")
 
 

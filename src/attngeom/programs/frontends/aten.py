@@ -32,6 +32,8 @@ RANDOM = frozenset(_RANDOM.split())
 _CHECKS = "_assert_tensor_metadata _assert_scalar _assert_async sym_constrain_range_for_size _linalg_check_errors"
 IGNORED = frozenset(_CHECKS.split())
 
+CASTS = "conversions between floating point types are left out: this is about the network in exact numbers"
+
 Rule = Callable[..., Any]
 OPERATIONS: dict[str, Rule] = {}
 """By the name of the operation: a function of the builder and its arguments."""
@@ -395,6 +397,8 @@ def _identity(builder: Builder, x: Any, *rest: Any, **options: Any) -> Any:
     kind = str(options.get("dtype") or "")
     if "int" in kind or "bool" in kind:
         raise InputError(f"data converted to {kind} met; keep floats")
+    if kind and "64" not in kind:
+        builder.notes.append(CASTS)
     return x
 
 

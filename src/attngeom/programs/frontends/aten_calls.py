@@ -22,6 +22,10 @@ KEPT = tuple(_KEPT.split())
 """Operations with rows of their own, which would otherwise be taken apart into branches on data."""
 
 
+CHOICES = ("index", "gather", "index_select", "take")
+"""Operations that pick entries of their first argument."""
+
+
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """How PyTorch takes operations apart into core ATen, without those that have rows of their own."""
     import torch
@@ -46,7 +50,7 @@ def call(target: Any, args: Any, options: Any, builder: Builder, where: Callable
         return None
     if name in RANDOM:
         raise InputError(f"aten.{name}, a random operation, met{where()}; a network is a function: take it out")
-    if has_data((args, options), DataIndex):
+    if has_data((args, options), DataIndex) or (name in CHOICES and has_data(args[1:])):
         raise InputError(f"an index made from data met in aten.{name}{where()}; give a dense form or a fixed choice")
     try:
         if name not in ("cos", "sin") and not has_data((args, options)):

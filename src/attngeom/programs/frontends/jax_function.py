@@ -20,7 +20,7 @@ from attngeom.limits.sizes import TRACED_WEIGHTS
 from attngeom.limits.work import UNROLLED_STEPS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
-from attngeom.programs.frontends.aten import DataIndex
+from attngeom.programs.frontends.aten import CASTS, DataIndex
 from attngeom.programs.frontends.jax_layers import LAYERS
 from attngeom.programs.frontends.numpy_function import Traced, as_node, as_traced, index_work, shape_of
 from attngeom.programs.program import Program
@@ -237,6 +237,8 @@ def _circle(part: int) -> Callable[..., Any]:
 def _convert(builder: Builder, x: Any, *, new_dtype: Any, **options: Any) -> Any:
     if np.dtype(new_dtype).kind != "f":
         raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep float32 or float64")
+    if np.dtype(new_dtype) != np.float64:
+        builder.notes.append(CASTS)
     return x
 
 

@@ -38,16 +38,25 @@ def read(network: Any, inputs: Any, weights: Any, output: Any) -> tuple[Program,
 
     if weights is not None:
         raise InputError("weights given with a module, which has its own; leave them out")
+    if any(torch.nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
+        raise InputError(
+            "a module with weights that have no shape yet given (nn.Lazy…); run it once, or give the sizes"
+        )
     total = sum(parameter.numel() for parameter in network.parameters())
     if total > TRACED_WEIGHTS:
         raise SizeError(f"a network of {total:,} weights given; at most {TRACED_WEIGHTS:,} are read: shrink the widths")
-    module = _prepare(network, output)
+    counts: list[int] = []
+    module = _prepare(network, output, counts)
     examples, free = _examples(inputs)
     names = _tied_names(module)
     try:
         builder, results = _read_exported(_export(module, tuple(examples)), names, examples, free)
     except NotExported as error:
         builder, results = _record(module, names, examples, free, str(error))
+    if counts and counts[-1] > 1:
+        builder.notes.append(
+            f"this is about the first of {counts[-1]} tensors that the module returns: output=… takes others"
+        )
     result = as_node(builder, results[0] if len(results) == 1 else results)
 
     def reference(tensors: dict[str, Array]) -> Array:
@@ -100,15 +109,15 @@ def _read_exported(
         elif node.op == "output":
             kinds = [spec.kind.name for spec in signature.output_specs]
             if set(kinds) - {"USER_OUTPUT", "TOKEN"}:
-                raise InputError("a module that changes its buffers met; call eval(), or return what it computes")
+                raise InputError("a module that writes in place to its weights, buffers or inputs met; write to a copy")
             results = [values[result] for result, kind in zip(node.args[0], kinds) if kind == "USER_OUTPUT"]
         else:
             raise InputError(f"{node.op} {str(node.target)[:60]} met in the exported module; branches are not traced")
     return builder, results
 
 
-def _prepare(network: Any, output: Any) -> Any:
-    """A copy in double precision for evaluation, that returns a tuple of tensors."""
+def _prepare(network: Any, output: Any, counts: list[int]) -> Any:
+    """A copy in double precision for evaluation, that returns a tuple with one tensor; ``counts``: of how many."""
     import torch
     from torch.utils import _pytree
 
@@ -134,6 +143,7 @@ def _prepare(network: Any, output: Any) -> Any:
             leaves = [x for x in _pytree.tree_leaves(answer) if isinstance(x, torch.Tensor) and x.is_floating_point()]
             if not leaves:
                 raise InputError("a network that returns nothing given; return its output")
+            counts.append(len(leaves))
             # Beside the first output, models return caches and hidden states of other shapes.
             return tuple(leaves[:1])
 
