@@ -5,7 +5,7 @@ import pytest
 
 import attngeom
 from attngeom.programs import trace
-from attngeom.programs.regions import SETTLED
+from attngeom.programs.regions import FIXED_SIGNS
 
 W = {"a": (2, 3), "b": (2, 2)}
 
@@ -30,8 +30,8 @@ def never(w, x):
 def test_normed_vectors_have_the_symmetries_of_a_norm():
     """(A, B) and (cUA, BU⁻¹): 4 of rotations and scales; the clamp is mentioned."""
     answer = attngeom.analyze(normed, 3, weights=W)
-    assert (answer.dimension, answer.standing, answer.program.notes) == (8, "proven", (SETTLED,))
-    assert answer.to_json()["notes"] == [SETTLED] and SETTLED in answer.rows().values()
+    assert (answer.dimension, answer.standing, answer.program.notes) == (8, "proven", (FIXED_SIGNS,))
+    assert answer.to_json()["notes"] == [FIXED_SIGNS] and FIXED_SIGNS in answer.rows().values()
 
 
 @pytest.mark.parametrize(("network", "patterns"), [(normed, 0), (capped, 0), (rectified, 1), (never, 1)])

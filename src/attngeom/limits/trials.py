@@ -67,9 +67,9 @@ PROGRAM_TOKENS = 3
 """Distinct tokens of a sample, where fewer tokens lose nothing: recurrences and masks, at least one more than heads."""
 
 # programs
-SETTLED_WEIGHTS = 16
-"""Random weights at which comparisons are looked at, before they count as settled."""
-SETTLED_INPUTS = 64
+SIGN_WEIGHTS = 16
+"""Random weights at which comparisons are looked at, before they count as fixed."""
+SIGN_INPUTS = 64
 """Random inputs of sizes from 0.03 to 30 at each of these weights."""
 
 # heads

@@ -290,7 +290,7 @@ class Builder:
             difference = self.nodes[other]
             is_difference = difference.operation == "add" and difference.data["coefficients"] == (1, -1)
             if m == n == 1 and is_difference and difference.inputs[1] == one:
-                # b + (a − b), which is what a settled maximum becomes.
+                # b + (a − b), which is what a maximum with a fixed sign becomes.
                 return difference.inputs[0]
         return self.append("add", (left, right), shape, coefficients=(m, n))
 

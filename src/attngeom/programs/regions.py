@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.limits.trials import SETTLED_INPUTS, SETTLED_WEIGHTS
+from attngeom.limits.trials import SIGN_INPUTS, SIGN_WEIGHTS
 from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.builder import Builder
 from attngeom.programs.operations import Point
@@ -13,13 +13,13 @@ from attngeom.programs.passes import run
 from attngeom.programs.program import Program
 from attngeom.programs.trimming import trim
 
-SETTLED = (
-    f"comparisons that came out one way at {SETTLED_WEIGHTS * SETTLED_INPUTS:,} random points of many sizes count as "
-    "settled: this is about inputs at which clamps such as max(x, 1e-12) do not act"
+FIXED_SIGNS = (
+    f"comparisons that came out one way at {SIGN_WEIGHTS * SIGN_INPUTS:,} random points of many sizes count as "
+    "fixed: this is about inputs at which clamps such as max(x, 1e-12) do not act"
 )
 
 
-def settle(program: Program, seed: int = 0) -> Program:
+def fix_signs(program: Program, seed: int = 0) -> Program:
     """The program with constants for signs that are the same at many real points, and a note that says so.
 
     It is the same function where these signs are so: an open set. Where a weight or an input would no longer be seen,
@@ -29,7 +29,7 @@ def settle(program: Program, seed: int = 0) -> Program:
     >>> w, x = b.parameter("w", ()), b.input("x", ())
     >>> norm = b.root(b.add(b.multiply(x, x), b.multiply(w, w)))
     >>> clamped = b.build(b.divide(w, b.maximum(norm, b.constant(1e-12))))
-    >>> [sum(node.operation == "pattern" for node in p.nodes) for p in (clamped, settle(clamped))]
+    >>> [sum(node.operation == "pattern" for node in p.nodes) for p in (clamped, fix_signs(clamped))]
     [1, 0]
     """
     places = [k for k in program.places("pattern") if program.nodes[k].data["kind"] == "positive"]
@@ -43,17 +43,17 @@ def settle(program: Program, seed: int = 0) -> Program:
     smaller = builder.build(numbers[program.output])
     if _reaching(trim(smaller)) != _reaching(trim(program)):
         return program
-    return smaller.with_notes(*program.notes, SETTLED)
+    return smaller.with_notes(*program.notes, FIXED_SIGNS)
 
 
 def _observe(program: Program, places: list[int], seed: int) -> dict[int, Array]:
     """The signs of the nodes all of whose entries have one at all points, as 0 and 1."""
     rng, seen = np.random.default_rng(seed), dict[int, Array]()
-    for number in range(SETTLED_WEIGHTS):
+    for number in range(SIGN_WEIGHTS):
         tensors = {name: rng.standard_normal((1, *shape)) for name, shape in program.parameters.items()}
         for name, shape in program.inputs.items():
-            sizes = 10 ** rng.uniform(-1.5, 1.5, SETTLED_INPUTS).reshape(-1, *(1,) * len(shape))
-            tensors[name] = sizes * rng.standard_normal((SETTLED_INPUTS, *shape))
+            sizes = 10 ** rng.uniform(-1.5, 1.5, SIGN_INPUTS).reshape(-1, *(1,) * len(shape))
+            tensors[name] = sizes * rng.standard_normal((SIGN_INPUTS, *shape))
         traces = run(program, Point(RealArithmetic(), tensors))
         for place in list(places):
             trace = traces[place]

@@ -22,7 +22,7 @@ from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
 from attngeom.programs.program import Program
-from attngeom.programs.regions import settle
+from attngeom.programs.regions import fix_signs
 from attngeom.programs.trimming import split_fused, trim
 
 FRONTENDS = ("torch_module", "jax_function", "numpy_function")
@@ -51,7 +51,7 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
             program: Program
             program, reference = frontend.read(network, inputs, weights, output)
             check_program(program)
-            program = settle(program, seed)
+            program = fix_signs(program, seed)
             notes, smaller = program.notes, trim(program)
             # What is zero everywhere is left as it was written: a network of dimension 0 has weights too.
             program = smaller if smaller.depends_on_weights[smaller.output] else program
