@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -23,8 +23,11 @@ from tests.certification.test_layers import (
     two_layers,
     with_the_forms_of_a_network,
 )
+from tests.learning.padic import draw_factors
+from tests.learning.test_formal import draw
 from tests.learning.test_more_theorems import deep, layer
 from tests.programs.modules import MODULES
+from tests.rank.test_certificate import FREE, gelu, softplus
 from tests.rank.test_truth import POST_NORM, post_norm
 
 Record = dict[str, Any]
@@ -79,6 +82,37 @@ def deep_learning() -> list[Record]:
 
 
 @cache
+def formal_learning() -> list[Record]:
+    """Certificates of softmax and sigmoid networks whose ranks are those of formal attention mod p."""
+    found: list[Record] = []
+    for seed in range(200):
+        answer = learning_coefficient(draw(np.random.default_rng([35, seed]), "softmax" if seed % 2 else "sigmoid"))
+        if answer.certificate is not None and "point" in answer.certificate.witness:
+            found.append(answer.certificate.to_json())
+    kinds = {x["claim"]["architecture"]["kind"] for x in found}
+    assert len(found) >= 10 and kinds == {"softmax", "sigmoid"}, len(found)
+    return found
+
+
+@cache
+def product_learning() -> list[Record]:
+    """Certificates of Theorem P: one token, so that a softmax network is a product of matrices, at any ranks."""
+    found: list[Record] = []
+    for seed in range(40):
+        rng = np.random.default_rng([36, seed])
+        factors = draw_factors(rng, int(rng.integers(2, 5)), 4)
+        widths = (factors[0].shape[1], *(F.shape[0] for F in factors))
+        architecture = Architecture(widths, 1, tokens=1, kind="softmax")
+        tensors = dict(random_weights(architecture, QQ, seed=seed).tensors())
+        tensors |= {f"layers.{l}.V": QQ.convert(F) for l, F in enumerate(factors)}
+        answer = learning_coefficient(Weights.from_tensors(architecture, tensors, QQ))
+        if answer.certificate is not None and answer.certificate.witness["theorem"] == "C3":
+            found.append(answer.certificate.to_json())
+    assert len(found) >= 15, len(found)
+    return found
+
+
+@cache
 def transcripts() -> list[Record]:
     """Certificates with transcripts of matrix-free proofs."""
     shapes = [Architecture((3, 3, 3), 2), Architecture((3, 3), 2, heads=2, value_width=2), Architecture((2, 3, 2), 2)]
@@ -92,6 +126,11 @@ def traced() -> list[Record]:
     small = [m for m in MODULES if m.parameters <= 30 and m.upper is None]
     made = {m.name: analyze(m.network, *m.inputs, weights=m.weights) for m in small}
     made["folds"] = analyze(post_norm, 3, weights=POST_NORM)
+    made |= {name: analyze(f, shape, weights=weights) for name, (f, weights, shape, _) in FREE.items()}
+    low_rank = {"A": (2, 3), "B": (2, 2), "C": (1, 2)}
+    for inner in (gelu, softplus, np.sin, np.cos):
+        function = partial(lambda g, w, x: w["C"] @ g(w["B"] @ (w["A"] @ x)), inner)
+        made[f"low rank, {inner.__name__}"] = analyze(function, 3, weights=low_rank)
     kept = {name: certify_network(answer).to_json() for name, answer in made.items() if answer.standing == "proven"}
     return [record for name, record in kept.items() for _ in range(1 if name in LONG_PROOFS else 10)]
 

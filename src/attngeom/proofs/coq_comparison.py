@@ -21,7 +21,7 @@ from attngeom.network.architecture import Architecture
 from attngeom.network.symmetry.element import Symmetry
 from attngeom.network.symmetry.factor import Scale
 from attngeom.network.weights import Weights
-from attngeom.proofs.coq_text import CHECK, listed, theorem
+from attngeom.proofs.coq_text import IS_FALSE, IS_TRUE, listed, theorem
 
 NUMBERS = "(map Q2Qc [{}]%Q)"
 
@@ -50,7 +50,7 @@ def comparison_theorem(first: Weights, second: Weights, found: Comparison) -> tu
         d = architecture.widths[0]
         text += f"Definition data : list (list (list Qc) * list nat * list Qc) := {_data(found.symmetry)}.\n"
         statement = f"forall t X, sized {d} t X ->\n  {_net('t', 'first')} X = {_net('t', 'second')} X"
-        proof = f"intros t. apply (same_functionQ skip masked t heads {d} sizes first second data). {CHECK}."
+        proof = f"intros t. apply (same_functionQ skip masked t heads {d} sizes first second data). {IS_TRUE}."
         return text + theorem(statement, proof), "the two networks are the same function of all rational inputs"
     assert found.separation is not None
     if found.separation.domain.rounds or found.separation.domain.encloses:
@@ -63,7 +63,7 @@ def comparison_theorem(first: Weights, second: Weights, found: Comparison) -> tu
     statement = f"sized {architecture.widths[0]} {tokens} input /\\\n  {differ}"
     proof = (
         "split; [split; [reflexivity|]; intros r H; repeat (destruct H as [<-|H]; [reflexivity|]); destruct H|].\n"
-        f"  apply separatedQ. {CHECK}."
+        f"  apply separatedQ. {IS_FALSE}."
     )
     return text + theorem(statement, proof), "the two networks have different outputs at the given input"
 

@@ -13,7 +13,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.limits.sizes import COQ_TERMS
 from attngeom.limits.work import COQ_EXPANSION
 from attngeom.proofs.coq_one_token import form_theorem, plane_proof, shared_proof
-from attngeom.proofs.coq_text import CHECK, DIFFERS, Matrix, listed, matrix, rows, theorem, vector
+from attngeom.proofs.coq_text import DIFFERS, IS_NEGATIVE, IS_TRUE, Matrix, listed, matrix, rows, theorem, vector
 from attngeom.proofs.coq_weights import write_heads
 from attngeom.proofs.cubic_maps import CubicMap, Relation, integer_inverse, polarised, search, small_vectors, unit
 
@@ -34,7 +34,7 @@ def layer_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     if verdict == "realizable":
         words = f"real A = KᵀQ of rank at most {claim['rank']} and V with these coefficients exist"
         statement = f"exists A V : mat R, factoredR {c.d} {claim['rank']} A /\\ computesR {sizes} den ts A V"
-        proof = f"apply (layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts). {CHECK}."
+        proof = f"apply (layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts). {IS_TRUE}."
         return text + theorem(statement, proof), words
     w, u, p, r = _negative(c)
     statement = (
@@ -43,7 +43,7 @@ def layer_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     )
     real = f"realonlyR {c.d} {c.d_out} {c.t - 2} den ts {vector(w)} {vector(u)} {vector(p)} {vector(r)}"
     complex_ones = f"complex_layer_exists {sizes} {claim['rank']} den ({e})%Z head0 ts"
-    proof = f"split.\n  - apply ({complex_ones}). {CHECK}.\n  - apply ({real}). {CHECK}."
+    proof = f"split.\n  - apply ({complex_ones}). {IS_TRUE}.\n  - apply ({real}). {IS_NEGATIVE}."
     return text + theorem(statement, proof), "complex A and V with these coefficients exist, and no real ones do"
 
 
@@ -58,7 +58,7 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
         names = listed((f"head{number}" for number in range(len(witness["heads"]))), "; ")
         statement = f"exists ws, (length ws <= {H})%nat /\\ {bounded} ws /\\ computes_headsR {sizes} den ts ws"
         proof = (
-            f"destruct (heads_exist {sizes} {a} {v} den ({e})%Z {names} ts) as (ws & L & B & G); [{CHECK}|].\n"
+            f"destruct (heads_exist {sizes} {a} {v} den ({e})%Z {names} ts) as (ws & L & B & G); [{IS_TRUE}|].\n"
             "  exists ws. split; [rewrite L; simpl; lia|]. split; [exact B | exact G]."
         )
         return c.text() + text + theorem(statement, proof), f"{H} real heads with these coefficients exist"
@@ -66,7 +66,9 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     statement = f"forall ws, length ws = {H}%nat -> {bounded} ws -> ~ computes_headsR {sizes} den ts ws"
     if "violated" in witness:
         row, relation = _linear(c, witness["violated"])
-        proof = f"intros ws _ _. apply (linear_headsR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
+        proof = (
+            f"intros ws _ _. apply (linear_headsR {sizes} den ts {row} rel); [lia | {IS_TRUE} | {IS_TRUE} | {DIFFERS}]."
+        )
         return c.text() + _relation(relation) + theorem(statement, proof), words
     if "minor" not in witness:
         raise InputError("the claim rests on a commutant, which is not exported; attngeom-check rechecks it")
@@ -79,7 +81,7 @@ def heads_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> tuple
     pairs = listed((f"({vector(x)}, {vector(z)})" for x, z in data))
     proof = (
         f"intros ws L B. apply ({name} {c.d} {c.d_out} {c.t - 2} den ts {H} {each} {size - 1} ({det})%Z {rows(N)}\n"
-        f"    {pairs}\n    {listed(map(vector, units))}); [reflexivity | reflexivity | {CHECK} | exact L |].\n"
+        f"    {pairs}\n    {listed(map(vector, units))}); [reflexivity | reflexivity | {IS_TRUE} | exact L |].\n"
         f"  apply Forall_impl with (2 := B). intros AV (G & G'). exact {'G' + chr(39) if output else 'G'}."
     )
     return c.text() + theorem(statement, proof), words
@@ -107,7 +109,7 @@ def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any])
     words = "no real A and V have these coefficients"
     if family in ("support", "sequence-copy", "symmetrization"):
         row, relation = _linear(c, violated)
-        proof = f"apply (linearR {sizes} den ts {row} rel); [lia | {CHECK} | {CHECK} | {DIFFERS}]."
+        proof = f"apply (linearR {sizes} den ts {row} rel); [lia | {IS_TRUE} | {IS_TRUE} | {DIFFERS}]."
         return c.text() + _relation(relation) + theorem(none, proof), words
     if family == "attention-rank":
         units, size = [unit(m, c.d) for m in data["targets"]], len(data["targets"])
@@ -116,7 +118,7 @@ def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any])
         statement = f"forall A V : mat R, factoredR {c.d} {attention} A -> ~ computesR {sizes} den ts A V"
         proof = (
             f"apply (rankR {c.d} {c.d_out} {c.t - 2} den ts {attention} ({det})%Z {rows(N)}\n    {pairs}\n"
-            f"    {listed(map(vector, units))}); [reflexivity | {CHECK}]."
+            f"    {listed(map(vector, units))}); [reflexivity | {IS_TRUE}]."
         )
         return c.text() + theorem(statement, proof), f"no real A = KᵀQ with {attention} rows, and V, have them"
     if family in ONE_TOKEN:

@@ -16,7 +16,7 @@ from typing import Any
 from flint import fmpz, fmpz_mat
 
 from attngeom.errors import InputError, SizeError
-from attngeom.proofs.coq_text import CHECK, DIFFERS, listed, rows, theorem, vector
+from attngeom.proofs.coq_text import DIFFERS, IS_NEGATIVE, IS_TRUE, listed, rows, theorem, vector
 from attngeom.proofs.coq_weights import write_heads
 from attngeom.proofs.cubic_maps import CubicMap, integer_inverse, search, small_vectors, unit
 
@@ -28,13 +28,13 @@ def form_theorem(c: CubicMap, claim: Mapping[str, Any], form: Mapping[str, Any])
     no_product = f"apply (cubicR {c.d} {c.d_out} den ts"
     if verdict == "not_realizable" and a == 1:
         statement = f"forall A V : mat R, {factored} -> ~ computesR {sizes} den ts A V"
-        proof = f"{no_product} {' '.join(map(vector, _negative_line(c)))}). {CHECK}."
+        proof = f"{no_product} {' '.join(map(vector, _negative_line(c)))}). {IS_NEGATIVE}."
         return c.text() + theorem(statement, proof), "no real A = k qᵀ and V have these coefficients"
     rational = form["modulus"] is None
     if rational and verdict == "realizable" and rank == _rank(form["B"]):
         text, e = write_heads(c, [{"field": "Q", "A": form["B"], "V": form["V"]}], rank, c.d)
         statement = f"exists A V : mat R, factoredR {c.d} {rank} A /\\ computesR {sizes} den ts A V"
-        proof = f"apply (layer_exists {sizes} {rank} den ({e})%Z head0 ts). {CHECK}."
+        proof = f"apply (layer_exists {sizes} {rank} den ({e})%Z head0 ts). {IS_TRUE}."
         return c.text() + text + theorem(statement, proof), f"real A of rank at most {rank} and V with them exist"
     if rational and verdict == "closure_only" and a == 1:
         text, e = write_heads(c, [{**_conjugate_factors(form["B"]), "V": form["V"]}], 1, c.d)
@@ -43,8 +43,8 @@ def form_theorem(c: CubicMap, claim: Mapping[str, Any], form: Mapping[str, Any])
             f"  forall A V : mat R, {factored} -> ~ computesR {sizes} den ts A V"
         )
         proof = (
-            f"split.\n  - apply (complex_layer_exists {sizes} 1 den ({e})%Z head0 ts). {CHECK}.\n"
-            f"  - {no_product} {' '.join(map(vector, _negative_line(c)))}). {CHECK}."
+            f"split.\n  - apply (complex_layer_exists {sizes} 1 den ({e})%Z head0 ts). {IS_TRUE}.\n"
+            f"  - {no_product} {' '.join(map(vector, _negative_line(c)))}). {IS_NEGATIVE}."
         )
         return c.text() + text + theorem(statement, proof), "complex A = k qᵀ with them exist, no real one does"
     raise InputError("the claim rests on a signature, which is not exported; attngeom-check rechecks it")
@@ -121,7 +121,7 @@ def plane_proof(c: CubicMap, data: Mapping[str, Any]) -> str:
     points, N, det = independent_rows(row, small_vectors(3, Random(0)), 8)
     triples = listed(f"({', '.join(f'({x})%Z' for x in point)})" for point in points)
     given = " ".join(map(vector, [w, *plane]))
-    return f"apply (planeR {c.d} {c.d_out} den ts {given}\n    {triples} ({det})%Z {rows(N)}). {CHECK}."
+    return f"apply (planeR {c.d} {c.d_out} den ts {given}\n    {triples} ({det})%Z {rows(N)}). {IS_TRUE}."
 
 
 def independent_rows(row: Any, points: Iterator[list[int]], size: int) -> tuple[list[list[int]], Any, int]:
@@ -152,5 +152,5 @@ def shared_proof(c: CubicMap, data: Mapping[str, Any]) -> str:
     start = search(iter(points), lambda z: c.one(w, z) != 0)
     return (
         f"apply (sharedR {c.d} {c.d_out} den ts {vector(w)} {vector(x)}\n    {listed(map(vector, points))}\n"
-        f"    {vector(start)} ({det})%Z {rows(N)}); [{CHECK} | {DIFFERS}]."
+        f"    {vector(start)} ({det})%Z {rows(N)}); [{IS_TRUE} | {DIFFERS}]."
     )

@@ -92,18 +92,24 @@ Lemma pairR C C' : RM C C' -> forall Y Y', RM Y Y' -> R (pair z a m C Y) (pair z
 Proof. induction 1; intros Y Y' H1; inversion H1; subst; simpl; auto. apply Ra; auto. apply dotR; auto. Qed.
 End Param.
 
-(* Dual numbers x + y eps over Z, and over residues mod p. *)
+(* Dual numbers x + y eps over Z; residues mod p with their derivatives in all weights at once, a sparse vector: the entry c stands where the bits of c lead. *)
 Local Open Scope Z_scope.
 Definition dadd (x y : Z * Z) := (fst x + fst y, snd x + snd y).
 Definition dmul (x y : Z * Z) := (fst x * fst y, fst x * snd y + snd x * fst y).
+Inductive tree := Leaf | Node (left : tree) (x : int) (right : tree).
+Fixpoint get (c : positive) (v : tree) {struct v} : int := match v with Leaf => 0%uint63 | Node l x r => match c with xH => x | xO c' => get c' l | xI c' => get c' r end end.
+Fixpoint unit_at (c : positive) : tree := match c with xH => Node Leaf 1%uint63 Leaf | xO c' => Node (unit_at c') 0%uint63 Leaf | xI c' => Node Leaf 0%uint63 (unit_at c') end.
 Section Residues.
 Variable p : int.
 Let P := toZ p.
-Definition uadd (x y : int * int) := (((fst x + fst y) mod p)%uint63, ((snd x + snd y) mod p)%uint63).
-Definition umul (x y : int * int) := (((fst x * fst y) mod p)%uint63, ((fst x * snd y + snd x * fst y) mod p)%uint63).
+Fixpoint scale (a : int) (v : tree) : tree := match v with Leaf => Leaf | Node l x r => Node (scale a l) ((a * x) mod p)%uint63 (scale a r) end.
+Fixpoint sum (u v : tree) : tree := match u, v with Leaf, _ => v | _, Leaf => u | Node l x r, Node l' x' r' => Node (sum l l') ((x + x') mod p)%uint63 (sum r r') end.
+Definition uadd (x y : int * tree) := (((fst x + fst y) mod p)%uint63, sum (snd x) (snd y)).
+Definition umul (x y : int * tree) := (((fst x * fst y) mod p)%uint63, sum (scale (fst x) (snd y)) (scale (fst y) (snd x))).
 Hypothesis p1 : 1 < P. Hypothesis p31 : P <= 1073741824.
 Definition res (z : Z) (u : int) := 0 <= toZ u < P /\ exists k, z = toZ u + k * P.
-Definition res2 (z : Z * Z) (u : int * int) := res (fst z) (fst u) /\ res (snd z) (snd u).
+(* A dual number in one weight, that with the number c, and a residue with the derivatives in all weights. *)
+Definition res2 (c : positive) (z : Z * Z) (u : int * tree) := res (fst z) (fst u) /\ res (snd z) (get c (snd u)).
 Lemma resmod z u : (exists k, z = toZ u + k * P) -> res z (u mod p)%uint63.
 Proof.
   intros [k K]. unfold res. rewrite Uint63.mod_spec. fold P. split. apply Z.mod_pos_bound; lia.
@@ -118,19 +124,28 @@ Proof.
   rewrite Uint63.mul_spec, Z.mod_small by (change wB with 9223372036854775808; lia). auto.
 Qed.
 Lemma lt_sq x : 0 <= x < P -> 0 <= x < P * P. Proof. intros. nia. Qed.
-Lemma res2_add x x' y y' : res2 x x' -> res2 y y' -> res2 (dadd x y) (uadd x' y').
+Lemma res_add x u y v : res x u -> res y v -> res (x + y) ((u + v) mod p)%uint63.
+Proof. intros [A [k E]] [B [l F]]. apply resmod. rewrite toZ_add by (apply lt_sq; assumption). exists (k + l). rewrite E, F. ring. Qed.
+Lemma res_mul x u y v : res x u -> res y v -> res (x * y) ((u * v) mod p)%uint63.
+Proof. intros [A [k E]] [B [l F]]. apply resmod. rewrite (proj1 (toZ_mul _ _ A B)). exists (k * l * P + k * toZ v + l * toZ u). rewrite E, F. ring. Qed.
+Lemma res_0 : res 0 0%uint63.
+Proof. unfold res. rewrite to_Z_0. split; [lia | exists 0; ring]. Qed.
+Lemma res_scale x a v : res x a -> forall c z, res z (get c v) -> res (x * z) (get c (scale a v)).
 Proof.
-  intros [[A [k1 E1]] [B [k2 E2]]] [[C [k3 E3]] [D [k4 E4]]]. split; apply resmod; simpl; rewrite toZ_add by (apply lt_sq; assumption).
-  exists (k1 + k3). rewrite E1, E3. ring. exists (k2 + k4). rewrite E2, E4. ring.
+  intros Ha. induction v as [|l IHl y r IHr]; intros c z H; [|destruct c; [apply IHr, H | apply IHl, H | exact (res_mul _ _ _ _ Ha H)]]. cbn [get scale] in *. destruct H as [_ [k E]]. rewrite to_Z_0 in E.
+  split; [rewrite to_Z_0; lia|]. rewrite to_Z_0. exists (x * k). rewrite E. ring.
 Qed.
-Lemma res2_mul x x' y y' : res2 x x' -> res2 y y' -> res2 (dmul x y) (umul x' y').
+Lemma res_sum u : forall v c x y, res x (get c u) -> res y (get c v) -> res (x + y) (get c (sum u v)).
 Proof.
-  intros [[A [k1 E1]] [B [k2 E2]]] [[C [k3 E3]] [D [k4 E4]]]. split; apply resmod; simpl.
-  - rewrite (proj1 (toZ_mul _ _ A C)). exists (k1 * k3 * P + k1 * toZ (fst y') + k3 * toZ (fst x')). rewrite E1, E3. ring.
-  - rewrite (toZ_add _ _ (proj2 (toZ_mul _ _ A D)) (proj2 (toZ_mul _ _ B C))), (proj1 (toZ_mul _ _ A D)), (proj1 (toZ_mul _ _ B C)).
-    exists (k1 * k4 * P + k1 * toZ (snd y') + k4 * toZ (fst x') + k2 * k3 * P + k2 * toZ (fst y') + k3 * toZ (snd x')).
-    rewrite E1, E2, E3, E4. ring.
+  assert (L : forall x u, res x 0%uint63 -> forall y, res y u -> res (x + y) u).
+  { intros x u0 [_ [k E]] y [B [l F]]. rewrite to_Z_0 in E. split; [exact B|]. exists (k + l). rewrite E, F. ring. }
+  induction u as [|l IHl a r IHr]; intros [|l' b r'] c x y Hx Hy; try (apply L; assumption); [rewrite Z.add_comm; apply L; assumption|].
+  destruct c; [exact (IHr _ _ _ _ Hx Hy) | exact (IHl _ _ _ _ Hx Hy) | exact (res_add _ _ _ _ Hx Hy)].
 Qed.
+Lemma res2_add c x x' y y' : res2 c x x' -> res2 c y y' -> res2 c (dadd x y) (uadd x' y').
+Proof. intros [A B] [C D]. split; [apply res_add | apply res_sum]; assumption. Qed.
+Lemma res2_mul c x x' y y' : res2 c x x' -> res2 c y y' -> res2 c (dmul x y) (umul x' y').
+Proof. intros [A B] [C D]. split; [apply res_mul; assumption|]. apply res_sum; [apply res_scale; assumption|]. cbn [fst snd]. rewrite Z.mul_comm. apply res_scale; assumption. Qed.
 End Residues.
 
 (* Integer point, inputs X_r and cotangents C_r; the derivative of <C_r, phi(X_r)> in weight c. *)
@@ -141,9 +156,10 @@ Record shape := Shape { skips : bool; causals : bool; tokens : nat; heads : nat;
 Definition derivative (sh : shape) w (XC : list (list Z) * list (list Z)) (c : nat) : Z :=
   snd (pair (0, 0) dadd dmul (flatd (snd XC)) (net (0, 0) dadd dmul (skips sh) (causals sh) (tokens sh) (heads sh) (sizes sh) (lift 0 1 c w) (flatd (fst XC)))).
 Definition toU (p : int) (z : Z) : int := Uint63.of_Z (z mod toZ p).
-Definition flatu := map (map (fun x : int => (x, 0%uint63))).
-Definition derivativeU p (sh : shape) (w : list int) (XC : list (list (int * int)) * list (list (int * int))) c : int :=
-  snd (pair (0, 0)%uint63 (uadd p) (umul p) (snd XC) (net (0, 0)%uint63 (uadd p) (umul p) (skips sh) (causals sh) (tokens sh) (heads sh) (sizes sh) (lift 0%uint63 1%uint63 c w) (fst XC))).
+Definition flatu := map (map (fun x : int => (x, Leaf))).
+Fixpoint named (c : positive) (w : list int) : list (int * tree) := match w with [] => [] | x :: w' => (x, unit_at c) :: named (Pos.succ c) w' end.
+Definition gradientU p (sh : shape) (w : list int) (XC : list (list (int * tree)) * list (list (int * tree))) : tree :=
+  snd (pair (0%uint63, Leaf) (uadd p) (umul p) (snd XC) (net (0%uint63, Leaf) (uadd p) (umul p) (skips sh) (causals sh) (tokens sh) (heads sh) (sizes sh) (named 1 w) (fst XC))).
 Definition convert p (XC : list (list Z) * list (list Z)) := (flatu (map (map (toU p)) (fst XC)), flatu (map (map (toU p)) (snd XC))).
 Lemma toU_res p z : 1 < toZ p -> toZ p <= 1073741824 -> res p z (toU p z).
 Proof.
@@ -151,21 +167,29 @@ Proof.
   assert (E : toZ (of_Z (z mod toZ p)) = z mod toZ p) by (rewrite of_Z_spec; apply Z.mod_small; change wB with 9223372036854775808; lia).
   rewrite E. split; [exact B|]. exists (z / toZ p). rewrite (Z.mod_eq z (toZ p)) by lia. ring.
 Qed.
-Lemma derivative_res p sh w XC c : 1 < toZ p -> toZ p <= 1073741824 -> res p (derivative sh w XC c) (derivativeU p sh (map (toU p) w) (convert p XC) c).
+Lemma get_unit c : forall k, get k (unit_at c) = if Pos.eqb k c then 1%uint63 else 0%uint63.
+Proof. induction c; intros [k|k|]; cbn [get unit_at Pos.eqb]; auto; destruct k; reflexivity. Qed.
+Lemma derivative_res p sh w XC c : 1 < toZ p -> toZ p <= 1073741824 -> res p (derivative sh w XC c) (get (Pos.of_succ_nat c) (gradientU p sh (map (toU p) w) (convert p XC))).
 Proof.
-  intros H1 H2. assert (r0 : res p 0 0%uint63) by (unfold res; rewrite to_Z_0; split; [lia | exists 0; ring]).
-  assert (r1 : res p 1 1%uint63) by (unfold res; rewrite to_Z_1; split; [lia | exists 0; ring]).
-  assert (R0 : res2 p (0, 0) (0, 0)%uint63) by (split; exact r0).
-  assert (F : forall l, Forall2 (res2 p) (map (fun x => (x, 0)) l) (map (fun x => (x, 0%uint63)) (map (toU p) l)))
+  intros H1 H2. set (k := Pos.of_succ_nat c). pose proof (res_0 p H1) as r0. assert (r1 : res p 1 1%uint63) by (unfold res; rewrite to_Z_1; split; [lia | exists 0; ring]).
+  assert (R0 : res2 p k (0, 0) (0%uint63, Leaf)) by (split; exact r0).
+  assert (F : forall l, Forall2 (res2 p k) (map (fun x => (x, 0)) l) (map (fun x => (x, Leaf)) (map (toU p) l)))
     by (induction l; simpl; constructor; auto; split; [apply toU_res; auto | exact r0]).
-  assert (U : forall c l, Forall2 (res2 p) (lift 0 1 c l) (lift 0%uint63 1%uint63 c (map (toU p) l))).
-  { intros k l. revert k. induction l; intros k; simpl; [constructor|]. destruct k; constructor; auto; split; simpl; auto; apply toU_res; auto. }
-  assert (U2 : forall l, Forall2 (Forall2 (res2 p)) (flatd l) (flatu (map (map (toU p)) l))) by (induction l; simpl; constructor; auto).
-  unfold derivative, derivativeU, convert. apply (pairR (res2 p) _ _ _ _ _ _ R0 (res2_add p H1 H2) (res2_mul p H1 H2)); [apply U2|].
-  apply (netR (res2 p) _ _ _ _ _ _ R0 (res2_add p H1 H2) (res2_mul p H1 H2)); [apply U | apply U2].
+  assert (After : forall l n, (k < n)%positive -> Forall2 (res2 p k) (map (fun y => (y, 0)) l) (named n (map (toU p) l))).
+  { induction l as [|x l IH]; intros n Hn; simpl; constructor; [|apply IH; lia]. split; [apply toU_res; auto|]. cbn [fst snd]. rewrite get_unit. destruct (Pos.eqb_spec k n); [lia | exact r0]. }
+  assert (U : forall l n i, k = Pos.of_succ_nat (n + i) -> Forall2 (res2 p k) (lift 0 1 i l) (named (Pos.of_succ_nat n) (map (toU p) l))).
+  { induction l as [|x l IH]; intros n i E; simpl; [constructor|]. destruct i; constructor.
+    - split; [apply toU_res; auto|]. cbn [fst snd]. rewrite get_unit. destruct (Pos.eqb_spec k (Pos.of_succ_nat n)); [exact r1 | lia].
+    - apply After. lia.
+    - split; [apply toU_res; auto|]. cbn [fst snd]. rewrite get_unit. destruct (Pos.eqb_spec k (Pos.of_succ_nat n)); [lia | exact r0].
+    - change (Pos.succ (Pos.of_succ_nat n)) with (Pos.of_succ_nat (S n)). apply IH. rewrite E. f_equal. lia. }
+  assert (U2 : forall l, Forall2 (Forall2 (res2 p k)) (flatd l) (flatu (map (map (toU p)) l))) by (induction l; simpl; constructor; auto).
+  unfold derivative, gradientU, convert. apply (pairR (res2 p k) _ _ _ _ _ _ R0 (res2_add p H1 H2 k) (res2_mul p H1 H2 k)); [apply U2|].
+  apply (netR (res2 p k) _ _ _ _ _ _ R0 (res2_add p H1 H2 k) (res2_mul p H1 H2 k)); [apply (U w O c); reflexivity | apply U2].
 Qed.
 Definition jacobian sh w samples columns : list (list Z) := map (fun XC => map (derivative sh w XC) columns) samples.
-Definition jacobianU p sh (w : list Z) samples columns : list (list int) := let u := map (toU p) w in map (fun XC => let q := convert p XC in map (derivativeU p sh u q) columns) samples.
+Definition jacobianU p sh (w : list Z) samples columns : list (list int) := let u := map (toU p) w in let cs := map Pos.of_succ_nat columns in
+  map (fun XC => let g := gradientU p sh u (convert p XC) in map (fun c => get c g) cs) samples.
 (* The data fit the architecture: widths chain, a skip keeps them, the vector of weights, inputs and cotangents have their sizes, columns are weights. *)
 Fixpoint chain (skip : bool) (d : nat) (ss : list (nat * nat * nat * option nat)) : bool := match ss with [] => true
   | (_, d', e, _) :: ss' => Nat.eqb d d' && (negb skip || Nat.eqb d' e) && chain skip e ss' end.
