@@ -94,6 +94,7 @@ def eliminate(rows):
 
 def rank(rows): return eliminate(rows)[0]
 def determinant(rows): return eliminate(rows)[1]
+def negative(a): return [[-x for x in row] for row in a]
 def transpose(a): return [list(column) for column in zip(*a)]
 def matmul(a, b, m=None):
     columns = list(zip(*b))
@@ -184,12 +185,9 @@ class Cubic:
 
 def pick_slice(data, c):
     """The quadrics of one output row, or of one target with outputs in the place of targets: the table is symmetric."""
-    place = keys(data["slice"], ("side", "index"), "slice")
-    if choice(place["side"], ("row", "target"), "side") == "row":
-        i = integer(place["index"], 0, c.d_out - 1)
-        return (lambda k, l, m: c.y(i, k, l, m)), c.d
-    j = integer(place["index"], 0, c.d - 1)
-    return (lambda k, l, n: c.y(n, k, l, j)), c.d_out
+    row = choice(keys(data["slice"], ("side", "index"), "slice")["side"], ("row", "target"), "side") == "row"
+    own = integer(data["slice"]["index"], 0, (c.d_out if row else c.d) - 1)
+    return (lambda k, l, m: c.y(own, k, l, m) if row else c.y(m, k, l, own)), c.d if row else c.d_out
 
 def on_line(data, c):
     """m -> (q_m(p), B_m(p, r), q_m(r)) for the quadrics of a slice and two points of a line."""
@@ -205,7 +203,6 @@ def support(data, c):
     entries = [c.entry(x, c.d) for x in array(data["monomial"], 3, "monomial")]
     require(entries == sorted(entries) and not c.is_seen(output[1], entries), "a monomial outside is required, sorted")
     return c.coefficient(*output, *entries), 1
-
 def sequence_copy(data, c):
     """Columns do not matter."""
     i, j = c.row(data), c.column(data)
@@ -216,21 +213,18 @@ def sequence_copy(data, c):
     n, m, (k, l) = c.column(data, "context"), integer(data["m"], 0, c.d - 1), indices(data["S"], 2, c.d, strict=False)
     require(n != j, "context and target must differ")
     return c.cross(i, j, n, k, l, m) - c.y(i, k, l, m), 1
-
 def symmetrization(data, c):
     """|orb R| y_R is the sum of |orb S| y_(S,m) over R = S + m: one summand for each order of R."""
     R = indices(keys(data, ("row", "column", "R"), "data")["R"], 3, c.d, strict=False)
     i, j = c.row(data), c.column(data)
     terms = (c.single(i, j, *R) - c.cross(i, j, int(j == 0), k, l, m) for k, l, m in set(permutations(R)))
     return sum(terms, ZERO), 1
-
 def attention_rank(data, c):
     """(y_(S,m)) = Phi(v) A has rank at most a."""
     keys(data, ("row", "pairs", "targets"), "data")
     require(type(data["targets"]) is list and data["targets"], "targets: a list is required")
     size, i, targets = len(data["targets"]), c.row(data), indices(data["targets"], len(data["targets"]), c.d)
     return determinant([[c.y(i, k, l, m) for m in targets] for k, l in multisets(data["pairs"], 2, c.d, size)]), size
-
 def segre_quadric(data, c):
     """T_nm T_sr = T_nr T_sm, the coefficient of z^W."""
     keys(data, ("rows", "targets", "W"), "data")
@@ -238,7 +232,6 @@ def segre_quadric(data, c):
     orders = set(permutations(indices(data["W"], 4, c.d, strict=False)))
     terms = (c.y(n, p, q, m) * c.y(s, u, v, r) - c.y(n, p, q, r) * c.y(s, u, v, m) for p, q, u, v in orders)
     return sum(terms, ZERO), 2
-
 def slice_pencil(data, c):
     """Sum_m c_m T_m has rank at most 2: the coefficient of c^K in a 3-minor."""
     y, count = pick_slice(keys(data, ("slice", "I", "J", "K"), "data"), c)
@@ -249,7 +242,6 @@ def binary_restriction(data, c):
     """Quadrics alpha_m nu on a line: at most two are independent."""
     restricted, count = on_line(keys(data, ("slice", "line", "targets"), "data"), c)
     return determinant([restricted(m) for m in indices(data["targets"], 3, count)]), 3
-
 def sylvester_resultant(data, c):
     """They share the root of nu, so combinations of two have resultant M02^2 - 4 M01 M12 = 0 in 2-minors M: hence its
     coefficients at products of 2-subsets that meet, or at the two sums that Pluecker's relation leaves for others."""
@@ -267,7 +259,6 @@ def sylvester_resultant(data, c):
                                             for x, z in (map(restricted, b) for b in pair))
         total += a02 * b02 - 2 * (a01 * b12 + b01 * a12)
     return total, 4
-
 def lie_plane(data, c):
     """A plane cubic with a linear factor has a stabilizer in sl_3: x_u dF/dx_v are dependent, 8-minors vanish."""
     keys(data, ("combination", "plane", "rows"), "data")
@@ -286,7 +277,6 @@ def lie_plane(data, c):
         own = [entry(R, u, v) for u, v in permutations(range(3), 2)]
         table.append(own + [entry(R, u, u) - entry(R, u + 1, u + 1) for u in range(2)])
     return determinant(table), 8
-
 def shared_quadric(data, c):
     """F = nu q and G = mu q satisfy mu F = nu G: the 2d quartics z_k F, z_k G are dependent."""
     forms = matrix(keys(data, ("combinations", "monomials"), "data")["combinations"], 2, c.d_out, small)
@@ -666,7 +656,7 @@ def fields(net, w):
     for l, h in product(range(len(net.layers)), range(net.heads)):
         Q, K, V, O = ((l, h, x) for x in "QKVO")
         yield from move([K], [Q])
-        if net.kind == "lightning": yield Q, 0, 0, net.vector({Q: w[Q], V: [[-x for x in row] for row in w[V]]})
+        if net.kind == "lightning": yield Q, 0, 0, net.vector({Q: w[Q], V: negative(w[V])})
         if O in w: yield from move([V], [], [O])
     for l in range(len(net.layers) - 1) if not net.residual else ():
         outer = [(l, h, "O" if (l, h, "O") in w else "V") for h in range(net.heads)]
@@ -768,8 +758,7 @@ def virtual(net, seen):
         delta += tau * (r[i - 1] - r[i]) if i else 0
     return delta
 
-def bounded(rows, columns, size):
-    """The dimension of the matrices of bounded rank."""
+def bounded(rows, columns, size):  # The dimension of the matrices of bounded rank.
     return min(size, rows, columns) * (rows + columns - min(size, rows, columns))
 
 def check_laws(claim, witness, version):
@@ -853,7 +842,7 @@ def check_learning(claim, witness, version):
         heads[l, h] = Block(transpose(w[l, h, "K"]), w[l, h, "Q"]), Block(O, V) if O else Block(V)
     ranks = [[*A.listed, *V.listed] for A, V in heads.values()]
     require(json.dumps(witness["ranks"]) == json.dumps(ranks), f"the ranks over Q are {show(ranks)}")
-    found = beside("deep").by_ranks(net, name, w, heads, witness) if place else by_theorem(net, name, heads)
+    found = by_ranks(net, name, w, heads, witness) if place else by_theorem(net, name, heads)
     require((found[0] / 2, found[1]) == (value, m), f"Theorem {name} gives lambda = {found[0] / 2}, m = {found[1]}")
     return f"the hypotheses of Theorem {name} hold and it gives {value}, {m}; this rests on its paper proof"
 
@@ -879,7 +868,7 @@ def by_theorem(net, name, heads):
         seen = []
         for A, _ in heads.values():
             require(A.matrix not in seen, "the A_h must differ (sigmoid, or two tokens: also in sign)")
-            seen += [A.matrix, *([[[-x for x in row] for row in A.matrix]] if t == 2 or name == "S" else [])]
+            seen += [A.matrix, *([negative(A.matrix)] if t == 2 or name == "S" else [])]
         return plus(*(plus(A.pair(), V.pair()) if V.rank else V.pair() for A, V in heads.values()))
     d0, *hidden, last = net.widths
     require(net.heads == len(set(hidden)) == 1 and not net.residual and not net.causal, "equal hidden widths, one head")
@@ -893,17 +882,81 @@ def by_theorem(net, name, heads):
     require(rank(L) == hidden[0], "rank L = hidden width is required")
     return plus((Fraction(hidden[0] * (d0 + last) - hidden[0] ** 2), 1), *pairs)
 
+def by_ranks(net, name, w, heads, witness):
+    """The ranks mod p of the differential, in the products for B, else in the weights; of T2, T4 on the products.
+    Softmax and sigmoid have formal attention, if 1, the inputs and the scores are independent (Lemma 1)."""
+    p, samples = prime(witness["prime"]), integer(witness["samples"], 1, 10**5, "samples")
+    tokens, point = integer(witness["tokens"], 1, net.tokens, "tokens"), Point(witness, p)
+    require(all(x.denominator % p for tensor in w.values() for x in flat(tensor)), "a denominator vanishes mod p")
+    count, lightning = net.heads * len(net.layers) * tokens**2, net.kind == "lightning"
+    afford(samples * (net.size * tokens * 6 + samples * (net.size + count) / 20), "products for the ranks")
+    require(lightning or (tokens >= 2 and all(A.rank for A, _ in heads.values())), "two tokens, and no A_h = 0")
+    require(all(x % p for x in net.tau.as_integer_ratio()), "the temperature vanishes mod p")
+    def residues(a): return [[x.numerator * pow(x.denominator, -1, p) % p for x in row] for row in a]
+    dense, fixed, tables, rows, functions = {key: residues(a) for key, a in w.items()}, set(), [], [], []
+    for (l, h), (A, V) in heads.items() if name == "B" else ():
+        Q, K, own, O = ((l, h, x) for x in "QKVO")
+        tables += [(l, V.rows, A.rows)] if A.rank == V.rank == 0 else []
+        if not A.full:
+            dense[Q], dense[K] = residues(A.matrix), [[int(i == j) for j in range(A.rows)] for i in range(A.rows)]
+        if not V.full: dense[own], _ = residues(V.matrix), dense.pop(O, None)
+        fixed |= {Q, K} if not V.rank else {K} if not A.full else set()
+        fixed |= {own, O} if not A.rank else {O} if not V.full else set()
+    for r in range(samples):
+        sample = point.sample(net, r, tokens)
+        found, scores, ends = gradient(net, dense, sample, p, tau=net.tau)
+        seen = [(i, j) for i, j in product(range(tokens), repeat=2) if j <= i or not net.causal]
+        diagonal = net.kind == "softmax"  # There the scores of a column are known up to a number.
+        own = [S[j][i] - diagonal * S[i][i] for S in scores.values() for i, j in seen if i != j or not diagonal]
+        functions.append([1, *flat(sample[0]), *own])
+        row = flat(*(found[key] for key in w if key not in fixed))
+        for l, e, d in tables:
+            X, G = ends[l]
+            for k, s in combinations_with_replacement(range(d), 2):
+                squares = [x * y for x, y in zip(X[k], X[s])]
+                sums = [sum(squares[: i + 1]) if net.causal else sum(squares) for i in range(tokens)]
+                row += [sum(map(mul, map(mul, sums, X[n]), G[o])) % p for n in range(d) for o in range(e)]
+        rows.append(row)
+    free, jacobian = lightning or rank_mod(functions, p) == len(functions[0]), rank_mod(rows, p)
+    require(free, "the scores at these weights are dependent, so that attention is not free")
+    if name == "R":
+        if jacobian == min(symmetry_bound(each, Point(COUNT, WORD_PRIME)) for each in (net, net.smaller())):
+            return Fraction(jacobian), 1
+        raise Unknown(f"the rank mod p is {jacobian}; that it is the largest needs a rule of Lemma U beyond T1-T4")
+    values = {key: [residues(x.matrix) for x in own] for key, own in heads.items()}
+    zero = {key: [[[0] * len(a[0]) for _ in a] for a in own] for key, own in values.items()}
+    moves = [{}, *({key: [A, negative(V)]} for key, (A, V) in values.items() if lightning)]
+    for l, width in enumerate(() if net.residual else net.widths[1:-1]):
+        for i, j in product(range(width), repeat=2):
+            E, change = [[int((r, c) == (i, j)) for c in range(width)] for r in range(width)], {}
+            for key, (A, V) in values.items():
+                if key[0] == l: change[key] = [zero[key][0], matmul(E, V)]
+                elif key[0] == l + 1:
+                    change[key] = [*map(negative, (add(matmul(transpose(E), A), matmul(A, E), p), matmul(V, E)))]
+            moves.append(change)
+    action = rank_mod([[0, *flat(*(own for key, pair in heads.items() for own, other in zip(move.get(key, zero[key]),
+                       pair[::-1]) if other.rank))] for move in moves], p)
+    parts, total = [], 0
+    for A, V in heads.values():
+        alone = times(A.pair(), V.pair()) if A.rank == V.rank == 0 else A.pair() if V.rank else V.pair()
+        parts += [A.pair(), V.pair()] if A.rank and V.rank else [alone]
+        dead = V.rows * A.rows**2 * (A.rows + 1) // 2 if A.rank == V.rank == 0 else 0
+        total += dead + (A.dimension if V.rank else 0) + (V.dimension if A.rank else 0)
+    value, m = plus(*parts)
+    meets = value - action == jacobian and m == 1 if name == "bounds" else jacobian + action == total
+    require(meets, f"the ranks {jacobian} and {action} do not meet what Theorem {name} needs")
+    return value - action, m
+
 # Files. A claim of another kind is a row of KINDS: a function of claim, witness and version that returns its reason.
 def beside(name):
-    """Another file, which lies beside this one and uses it: traced programs, and what is new for deep networks."""
+    """Another file, which lies beside this one and uses it: for traced programs, and for theorems of later days."""
     sys.path.append(__file__[: -len("attngeom_check.py")] or ".")
     sys.modules.setdefault("attngeom_check", sys.modules[__name__])
     try: return __import__(f"attngeom_check_{name}")
     except ImportError: raise Unknown(f"this claim needs attngeom_check_{name}.py beside this file") from None
-def check_network(claim, witness, version): return beside("programs").check_program(claim, witness)
-def check_layers(claim, witness, version): return beside("deep").check_layers(claim, witness)
 KINDS = {"layer": check_layer, "heads": check_heads, "dimension": check_dimension, "laws": check_laws}
-KINDS |= {"learning-coefficient": check_learning, "network": check_network, "layers": check_layers}
+KINDS |= {"learning-coefficient": check_learning, "layers": lambda *own: beside("deep").check_layers(*own[:2])}
+KINDS |= {"network": lambda *own: beside("programs").check_program(*own[:2])}
 
 def unique(pairs):
     require(len(dict(pairs)) == len(pairs), "a key is repeated")

@@ -8,13 +8,11 @@ mask. Polynomials are {exponents: rational}, of the entries of X column by colum
 
 import math
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement, product
-from operator import add as plus_each, mul
+from itertools import combinations, product
+from operator import add as plus_each
 
-from attngeom_check import COUNT, WORD_PRIME, ZERO, Invalid, Point, Unknown, add, gradient, plus, prime, rank_mod
-from attngeom_check import symmetry_bound, times
-from attngeom_check import afford, array, choice, flat, indices, integer, keys, matmul, matrix, rank, rational, require
-from attngeom_check import transpose
+from attngeom_check import ZERO, Invalid, Unknown, afford, array, choice, flat, indices, integer, keys, matmul, matrix
+from attngeom_check import plus, rank, rational, require, transpose
 
 MAX_LAYERS, MAX_VARIABLES, MAX_OUTPUTS, MAX_READ, LINES = 4, 64, 4096, 300_000, 6
 
@@ -345,74 +343,3 @@ def lightning_heads(net, pairs):
             require(outside, "two heads mix to first order")
     both = [plus(A.pair(), V.pair()) if A.rank and V.rank else A.pair() if V.rank else V.pair() for A, V in pairs]
     return plus((Fraction(-sum(1 for A, V in pairs if A.rank and V.rank)), 1), *both)
-
-def by_ranks(net, name, w, heads, witness):
-    """The ranks mod p of the differential, in the products for B, else in the weights; of T2, T4 on the products.
-
-    Softmax and sigmoid have formal attention, if 1, the inputs and the scores are independent (Lemma 1).
-    """
-    p, samples = prime(witness["prime"]), integer(witness["samples"], 1, 10**5, "samples")
-    tokens, point = integer(witness["tokens"], 1, net.tokens, "tokens"), Point(witness, p)
-    require(all(x.denominator % p for tensor in w.values() for x in flat(tensor)), "a denominator vanishes mod p")
-    count, lightning = net.heads * len(net.layers) * tokens**2, net.kind == "lightning"
-    afford(samples * (net.size * tokens * 6 + samples * (net.size + count) / 20), "products for the ranks")
-    require(lightning or (tokens >= 2 and all(A.rank for A, _ in heads.values())), "two tokens, and no A_h = 0")
-    require(all(x % p for x in net.tau.as_integer_ratio()), "the temperature vanishes mod p")
-    def residues(a): return [[x.numerator * pow(x.denominator, -1, p) % p for x in row] for row in a]
-    dense, fixed, tables, rows = {key: residues(a) for key, a in w.items()}, set(), [], []
-    functions = []
-    for (l, h), (A, V) in heads.items() if name == "B" else ():
-        Q, K, own, O = ((l, h, x) for x in "QKVO")
-        tables += [(l, V.rows, A.rows)] if A.rank == V.rank == 0 else []
-        if not A.full:
-            dense[Q], dense[K] = residues(A.matrix), [[int(i == j) for j in range(A.rows)] for i in range(A.rows)]
-        if not V.full: dense[own], _ = residues(V.matrix), dense.pop(O, None)
-        fixed |= {Q, K} if not V.rank else {K} if not A.full else set()
-        fixed |= {own, O} if not A.rank else {O} if not V.full else set()
-    for r in range(samples):
-        sample = point.sample(net, r, tokens)
-        found, scores, ends = gradient(net, dense, sample, p, tau=net.tau)
-        seen = [(i, j) for i, j in product(range(tokens), repeat=2) if j <= i or not net.causal]
-        if net.kind == "softmax": own = [(S[j][i] - S[i][i]) % p for S in scores.values() for i, j in seen if i != j]
-        else: own = [S[j][i] for S in scores.values() for i, j in seen]
-        functions.append([1, *flat(sample[0]), *own])
-        row = flat(*(found[key] for key in w if key not in fixed))
-        for l, e, d in tables:
-            X, G = ends[l]
-            for k, s in combinations_with_replacement(range(d), 2):
-                squares = [x * y for x, y in zip(X[k], X[s])]
-                sums = [sum(squares[: i + 1]) if net.causal else sum(squares) for i in range(tokens)]
-                row += [sum(map(mul, map(mul, sums, X[n]), G[o])) % p for n in range(d) for o in range(e)]
-        rows.append(row)
-    free = lightning or rank_mod(functions, p) == len(functions[0])
-    require(free, "the scores at these weights are dependent, so that attention is not free")
-    jacobian = rank_mod(rows, p)
-    values = {key: [residues(x.matrix) for x in own] for key, own in heads.items()}
-    zero = {key: [[[0] * len(a[0]) for _ in a] for a in own] for key, own in values.items()}
-    moves = [{key: [A, [[-x for x in row] for row in V]]} for key, (A, V) in values.items() if lightning]
-    moves.append({})
-    for l, width in enumerate(() if net.residual else net.widths[1:-1]):
-        for i, j in product(range(width), repeat=2):
-            E, change = [[int((r, c) == (i, j)) for c in range(width)] for r in range(width)], {}
-            for key, (A, V) in values.items():
-                if key[0] == l: change[key] = [zero[key][0], matmul(E, V)]
-                elif key[0] == l + 1:
-                    both = add(matmul(transpose(E), A), matmul(A, E), p)
-                    change[key] = [[[-x for x in row] for row in a] for a in (both, matmul(V, E))]
-            moves.append(change)
-    action = rank_mod([[0, *flat(*(own for key, pair in heads.items() for own, other in zip(move.get(key, zero[key]),
-                       pair[::-1]) if other.rank))] for move in moves], p)
-    if name == "R":
-        if jacobian < min(symmetry_bound(each, Point(COUNT, WORD_PRIME)) for each in (net, net.smaller())):
-            raise Unknown(f"the rank mod p is {jacobian}; that it is the largest needs a rule of Lemma U beyond T1-T4")
-        return Fraction(jacobian), 1
-    parts, total = [], 0
-    for A, V in heads.values():
-        alone = times(A.pair(), V.pair()) if A.rank == V.rank == 0 else A.pair() if V.rank else V.pair()
-        parts += [A.pair(), V.pair()] if A.rank and V.rank else [alone]
-        dead = V.rows * A.rows**2 * (A.rows + 1) // 2 if A.rank == V.rank == 0 else 0
-        total += dead + (A.dimension if V.rank else 0) + (V.dimension if A.rank else 0)
-    value, m = plus(*parts)
-    meets = value - action == jacobian and m == 1 if name == "bounds" else jacobian + action == total
-    require(meets, f"the ranks {jacobian} and {action} do not meet what Theorem {name} needs")
-    return value - action, m
