@@ -48,6 +48,7 @@ def small(value): return integer(value, 1 - 10**19, 10**19 - 1, "integer")
 def rational(value):
     found = re.fullmatch(r"(-?[0-9]+)(?:/([0-9]*[1-9][0-9]*))?", value) if type(value) is str else None
     require(found, f"{show(value)}: a rational number is required")
+    if len(value) > 10**5: raise Unknown(f"a number of {len(value):,} characters is beyond what is read here")
     number = Fraction(int(found[1]), int(found[2] or 1))
     require(str(number) == value, f"{show(value)}: lowest terms are required")
     return number
