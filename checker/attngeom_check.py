@@ -538,6 +538,8 @@ class Network:
     @property
     def size(self):
         return sum(self.heads * (2 * a * d + (e * d if v is None else v * (d + e))) for d, e, a, v in self.layers)
+    def cost(self, tokens):  # About the products of one gradient; scores take the square of the tokens.
+        return 6 * tokens * (self.size + tokens * self.heads * sum(a + (v or e) + 4 for _, e, a, v in self.layers))
     def vector(self, tensors):
         """All weights, zeros where there is no tensor."""
         every = ((tensors.get(key), rows, columns) for key, rows, columns in self.shapes())
@@ -700,7 +702,7 @@ def check_dimension(claim, witness, version):
         for most, size in zip(layer, array(block, 4, "support")):
             require(size is None if most is None else integer(size, 1, most, "support"), "support: a wrong size")
     words, method = net.free_attention(), choice(upper.get("method"), ("symmetries", "count"), "upper bound by")
-    afford(value * N * tokens * 6 + value**3 / 20, "products for the minor")
+    afford(value * net.cost(tokens) + value**3 / 20, "products for the minor")
     if method == "symmetries":
         keys(upper, ("method", "prime", "seed" if "seed" in upper else "point"), "upper")
         bound, why = symmetry_bound(net, Point(upper, prime(upper["prime"]))), "T1-T4"
@@ -774,7 +776,7 @@ def check_laws(claim, witness, version):
     gradients = [integer(n, 0, samples - 1) for n in witness["gradients"]]
     brackets = [[integer(n, 0, samples - 1) for n in array(pair, 2, "bracket")] for pair in witness["brackets"]]
     require(all(x % p for x in net.tau.as_integer_ratio()), "the temperature vanishes mod p")
-    afford((len(gradients) + 4 * len(brackets)) * N * tokens * 8 + N**3 / 10, "products for the fields")
+    afford((len(gradients) + 4 * len(brackets)) * net.cost(tokens) + N**3 / 10, "products for the fields")
     require(len(gradients) + len(brackets) == N - count, f"{N - count} fields leave room for {count} laws")
     w, moments = point.weights(net), {}
     for rule, i, j, row in fields(net, w):
@@ -886,11 +888,10 @@ def by_theorem(net, name, heads):
 def by_ranks(net, name, w, heads, witness):
     """The ranks mod p of the differential, in the products for B, else in the weights; of T2, T4 on the products.
     Softmax and sigmoid have formal attention, if 1, the inputs and the scores are independent (Lemma 1)."""
-    p, samples = prime(witness["prime"]), integer(witness["samples"], 1, 10**5, "samples")
+    p, samples, lightning = prime(witness["prime"]), integer(witness["samples"], 1, 10**5), net.kind == "lightning"
     tokens, point = integer(witness["tokens"], 1, net.tokens, "tokens"), Point(witness, p)
     require(all(x.denominator % p for tensor in w.values() for x in flat(tensor)), "a denominator vanishes mod p")
-    count, lightning = net.heads * len(net.layers) * tokens**2, net.kind == "lightning"
-    afford(samples * (net.size * tokens * 6 + samples * (net.size + count) / 20), "products for the ranks")
+    afford(samples * (net.cost(tokens) + samples * (net.size + len(heads) * tokens**2) / 20), "products for the ranks")
     require(lightning or (tokens >= 2 and all(A.rank for A, _ in heads.values())), "two tokens, and no A_h = 0")
     require(all(x % p for x in net.tau.as_integer_ratio()), "the temperature vanishes mod p")
     def residues(a): return [[x.numerator * pow(x.denominator, -1, p) % p for x in row] for row in a]
@@ -990,7 +991,7 @@ def main(paths=None):
             word, reason = "valid", check(text.decode())
         except (Invalid, UnicodeDecodeError) as error:
             word, reason = "invalid", error
-        except (Unknown, MemoryError, OSError) as error:
+        except (Unknown, MemoryError, OSError, RecursionError) as error:
             word, reason = "unknown", error
         worst = {"valid": worst, "invalid": 1, "unknown": worst or 2}[word]
         print(f"{path}: {word}: {reason}")
