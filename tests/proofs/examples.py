@@ -11,10 +11,11 @@ from flint import fmpq
 from attngeom.certification import certify
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
+from attngeom.exact.domains import QQ
 from attngeom.layer.coefficients import Coefficients, Term
 from attngeom.learning import learning_coefficient
 from attngeom.learning.laws import conserved_quantities
-from attngeom.network import Architecture
+from attngeom.network import Architecture, random_weights
 from attngeom.rank.analysis import analyze, certify_network
 from tests.certification.cases import from_table, table
 from tests.certification.test_heads import CASES as HEADS
@@ -57,7 +58,11 @@ LAWS = {
     "sigmoid": Architecture((2, 2), 2, kind="sigmoid"),
     "heads and a skip": Architecture((2, 2, 2), 1, heads=2, value_width=1, residual=True),
 }
-
+BY_RANKS = {
+    "R": (Architecture((2, 3, 2), 1, tokens=3), 0),
+    "bounds": (Architecture((2, 2, 2), 2, heads=2, value_width=1, causal=True), 1),
+}
+"""Learning coefficients that ranks mod p give, with the seeds of the weights."""
 PROGRAMS = (
     "lightning 3,2,2", "softmax 3,2,2", "squared MLP 2-3-2", "LeakyReLU 3-4-2", "RMSNorm, linear 3-2",
     "tied tanh autoencoder", "exponentials",
@@ -109,6 +114,10 @@ def examples() -> dict[str, Record]:
             made = learning_coefficient(point.weights).certificate
             if made is not None:
                 found[f"learning: {made.witness['theorem']} {number}"] = made.to_json()
+    for theorem, (architecture, seed) in BY_RANKS.items():
+        made = learning_coefficient(random_weights(architecture, QQ, seed=seed)).certificate
+        assert made is not None and made.witness["theorem"] == theorem
+        found[f"learning: {theorem}"] = made.to_json()
     for module in MODULES:
         if module.name in PROGRAMS:
             answer = analyze(module.network, *module.inputs, weights=module.weights)

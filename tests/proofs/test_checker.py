@@ -36,6 +36,7 @@ from attngeom.verification.reading import describe_claimed
 from tests.effort import choose, thorough
 from tests.proofs.examples import examples
 from tests.proofs.mutations import disagree, mutate, seal, standalone
+from tests.proofs.sources import formal_learning
 from tests.rank.test_certificate import FREE as NESTED
 from tests.rank.test_gallery import NETWORKS as GALLERY
 from tests.rank.test_truth import POST_NORM, post_norm
@@ -46,7 +47,7 @@ STANDARD = {"hashlib", "json", "math", "re", "sys", "fractions", "itertools", "o
 
 
 def test_it_can_be_read() -> None:
-    """At most 1,000 lines for most kinds of claims, and as many for those that are checked in files beside it."""
+    """At most 1,000 lines for all but traced programs and later theorems, which have files beside it."""
     lines = {path: path.read_text().splitlines() for path in (CHECKER, PROGRAMS, DEEP)}
     assert len(lines[CHECKER]) <= 1000 and sum(map(len, lines.values())) <= 2000
     assert all(len(line) <= 120 for own in lines.values() for line in own)
@@ -81,6 +82,36 @@ def test_every_kind_is_accepted_by_the_lone_file(tmp_path: Path) -> None:
     on_paper = [("theorem", "paper proof"), ("learning", "paper proof"), ("dimension: softmax", "on paper")]
     for name, words in (*on_paper, ("network: softmax", "Ax (on paper)")):
         assert all(words in lines[path] for path, own in paths.items() if own.startswith(name))
+
+
+LATER = {f"learning: {name}" for name in ("C2", "C3", "E0", "H3")}
+"""Theorems whose certificates came after the specification of the lone file."""
+
+
+def test_one_file_alone_decides_every_kind_of_the_specification(tmp_path: Path) -> None:
+    """Copied away without the two others: valid, but for programs, maps of several layers and later theorems."""
+    lone, paths = tmp_path / CHECKER.name, {}
+    lone.write_text(CHECKER.read_text())
+    chosen = {**examples(), **{f"learning: formal {k}": x for k, x in enumerate(formal_learning())}}
+    for number, (name, record) in enumerate(chosen.items()):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(record))
+        paths[str(path)] = name
+    done = subprocess.run([sys.executable, "-I", "-S", str(lone), *paths], capture_output=True, text=True)
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    verdicts = {name: lines[path] for path, name in paths.items()}
+    beside = {name: words for name, words in verdicts.items() if not words.startswith("valid: ")}
+    assert done.returncode == 2 and all("beside this file" in words for words in beside.values()), beside
+    later = ("network: ", "layers: ", *LATER)
+    assert all(name.startswith(later) for name in beside), beside
+    learned = {
+        name.split()[1] for name, words in verdicts.items() if name.startswith("learning") and name not in beside
+    }
+    assert learned >= {"A1.1", "A1.2", "A1.3", "A2", "A3", "B", "C", "D", "R", "S", "bounds", "formal"}
+    kinds = {(x["claim"]["kind"], x["claim"].get("verdict")) for name, x in chosen.items() if name not in beside}
+    assert {kind for kind, _ in kinds} == {"layer", "heads", "dimension", "laws", "learning-coefficient"}
+    families = {x["witness"]["violated"]["family"] for x in chosen.values() if "violated" in x["witness"]}
+    assert families == set(attngeom_check.FAMILIES), set(attngeom_check.FAMILIES) - families
 
 
 @pytest.mark.parametrize("seed", [0, *thorough(1, 2, 3)])
