@@ -62,7 +62,7 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
         raise InputError(f"prime {p} given; primes up to {COQ_PRIME:,} are exported, another seed has one")
     each = sum(map(_count_products, architecture.layers)) * tokens * max(tokens, 2)
     fiber = architecture.num_parameters - value
-    products = value**2 * each + value**3 + fiber**3 + fiber**2 * architecture.num_parameters
+    products = value * (value + fiber) * each + value**3 + fiber**3 + fiber**2 * (value + fiber)
     if products > COQ_DUAL_PRODUCTS:
         raise SizeError(
             f"{products:.1e} products in Coq are needed for this Jacobian; {COQ_DUAL_PRODUCTS:.0e} are exported"
