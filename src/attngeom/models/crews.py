@@ -27,10 +27,12 @@ from attngeom.limits.seconds import LAYERS_END_SECONDS
 from attngeom.processes import Workers, check_workers, worker_processes
 
 Crew = int | Executor
-"""So many processes on this machine, 1 for this one; or any executor, such as that of a Dask cluster."""
+"""So many processes on this machine, this one among them; or any executor, such as that of a Dask cluster."""
 CLUSTER_ERRORS = CancelledError, OSError, RuntimeError
 Progress = Callable[[int, int], None]
 Found = TypeVar("Found")
+Packed = tuple[Callable[..., Found], int, tuple[Any, ...]]
+"""What is to be done, the number of its item, and the arguments."""
 
 
 class CrewLost(InputError):
@@ -104,9 +106,6 @@ def _finished(
                 future.cancel()
 
 
-Packed = tuple[Callable[..., Found], int, tuple[Any, ...]]
-
-
 def _sent(
     packed: Sequence[Packed[Found]], executor: Executor, futures: list[Future[tuple[int, Found]]]
 ) -> Iterator[tuple[int, Found]]:
@@ -151,7 +150,7 @@ def _shared(
         left.clear()
 
 
-def _run(item: tuple[Callable[..., Found], int, tuple[Any, ...]]) -> tuple[int, Found]:
+def _run(item: Packed[Found]) -> tuple[int, Found]:
     work, number, arguments = item
     return number, work(*arguments)
 
