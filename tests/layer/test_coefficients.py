@@ -13,7 +13,15 @@ from attngeom.errors import DomainError, InputError, SizeError
 from attngeom.exact import BIG_PRIME, GF, QQ, RR, WORD_PRIME, Balls
 from attngeom.exact.domains import PolynomialDomain
 from attngeom.exact.multisets import pair_orbits, pairs, splits, triple_index, triple_orbits, triples
-from attngeom.layer.coefficients import Coefficients, Term, count_cubics, count_output, count_support, locate
+from attngeom.layer.coefficients import (
+    Coefficients,
+    Term,
+    coefficients,
+    count_cubics,
+    count_output,
+    count_support,
+    locate,
+)
 from attngeom.layer.copies import check_copies
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.interpolation import interpolate
@@ -205,3 +213,37 @@ def test_every_changed_copy_of_a_block_is_noticed(domain, causal):
     single = plain.single.copy()
     single[0, 2, 0] += 1
     assert "token 2 alone" in check_copies(replace(plain, single=single), Mask(causal), 1e-9).reason
+
+
+@pytest.mark.parametrize("domain", [QQ, RR], ids=["exact", "float"])
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("lightning", {"window": 2}),
+        ("lightning", {"window": 2, "causal": True}),
+        ("lightning", {"memory": 2}),
+        ("lightning", {"memory": 1, "window": 2, "heads": 2, "value_width": 1}),
+        ("retnet", {}),
+        ("retnet", {"decay": "learned"}),
+        ("retnet", {"heads": 2, "value_width": 2}),
+        ("retnet", {"decay": "learned", "heads": 3, "value_width": 1}),
+    ],
+    ids=str,
+)
+def test_coefficients_of_weighted_pairs_are_those_of_the_function(kind, options, domain):
+    for t in (3, 4):
+        weights = random_weights(Architecture((2, 3), 2, tokens=t, kind=kind, **options), domain, t)
+        X = domain.random((4, 2, t), np.random.default_rng(t))
+        with domain.working():
+            values, true = coefficients(weights).evaluate(X), forward(weights, X)
+        if domain.is_exact:
+            assert domain.equal(values, true)
+        else:
+            np.testing.assert_allclose(values, true, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind, options", [("kda", {}), ("lightning", {"bias": True}), ("retnet", {"rope": True})])
+def test_kinds_without_such_coefficients_are_refused(kind, options):
+    weights = random_weights(Architecture((2, 2), 2, kind=kind, **options), QQ, 0)
+    with pytest.raises(InputError, match="type attngeom inspect or compare"):
+        coefficients(weights)

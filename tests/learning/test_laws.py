@@ -12,13 +12,15 @@ from attngeom.cli.app import run
 from attngeom.dimensions.sliced_network import Samples
 from attngeom.errors import InputError, SizeError
 from attngeom.exact import GF, QQ, RR
-from attngeom.learning.brackets import bracket_rank, bracket_rows, gradient_rows
+from attngeom.learning.brackets import bracket_rank, bracket_rows, gradient_rows, program_bracket_rank
 from attngeom.learning.laws import conserved_quantities, count_independent, differentials, list_laws
 from attngeom.network import Architecture, random_weights
+from attngeom.network.programs import program_of
 from attngeom.network.symmetry import linear_factors, tensors_of
 from attngeom.network.tangent import gradient
 from attngeom.verification import verify
 from attngeom.verification.records import Certificate
+from tests.network.modern_cases import CASES, label
 
 TABLE = [
     # architecture, parameters, rank of gradients and brackets, independent laws
@@ -210,3 +212,36 @@ def test_altered_certificates_prove_nothing(path, value):
         target = target[parent]
     target[key] = value
     assert not verify(Certificate(record["claim"], record["witness"], certificate.provenance).to_json()).valid
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Architecture((3, 3), 3),
+        Architecture((2, 3, 2), 2),
+        Architecture((3, 2), 2, heads=2, value_width=1),
+        Architecture((2, 2, 2), 1, residual=True),
+        Architecture((2, 2), 2, causal=True),
+    ],
+    ids=str,
+)
+def test_brackets_of_programs_are_those_of_the_passes(network):
+    """Hessians by differences along lines, exact mod p, against those that are propagated."""
+    P = network.num_parameters
+    assert program_bracket_rank(network, P) == bracket_rank(network, P).value
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_laws_of_polynomial_kinds_are_complete(case):
+    kind, options = case
+    for shape in (
+        dict(widths=(3, 2)),
+        dict(widths=(2, 2), heads=2, value_width=1),
+        dict(widths=(2, 2, 2), residual=True),
+    ):
+        network = Architecture(attention=2, tokens=3, kind=kind, **shape, **options)
+        if program_of(network, 2).degree_in_weights() is None:
+            assert program_bracket_rank(network, 5) is None
+            continue
+        laws = conserved_quantities(network)
+        assert laws.is_complete and laws.most == laws.count

@@ -282,18 +282,50 @@ def layer_table(weights: Weights) -> Array:
 
 
 def coefficients(weights: Weights) -> Coefficients:
-    """The coefficients of one lightning layer; several heads add up, masked layers lack the columns n > j."""
+    """The coefficients of one layer with outputs Σ_j c_ji V x_j · x_jᵀ A x_i, numbers c; several heads add up.
+
+    Lightning attention, with a mask, a window or memory that take away columns, and retention with its decays.
+    """
     architecture = weights.architecture
-    if not architecture.is_cubic or architecture.residual:
-        raise InputError("coefficients of a deep, softmax or residual network; one plain lightning layer is required")
-    (d, d_out), t, domain = architecture.widths, architecture.tokens, weights.domain
+    (d, *_, d_out), t, domain, kind = architecture.widths, architecture.tokens, weights.domain, architecture.mechanism
+    heads = weights.layers[0]
+    told = (kind.pair_weights(head.tensors, place, t, domain) for place, head in enumerate(heads))
+    shares = [x for x in told if x is not None]
+    if architecture.num_layers > 1 or architecture.residual or len(shares) < len(heads):
+        if architecture.is_plain:
+            words = "coefficients of a deep, softmax or residual network; one plain lightning layer is required"
+        else:
+            words = (
+                f"{architecture.kind} attention given with options or layers; coefficients are told of one lightning"
+                " (--window, --memory) or retnet layer: type attngeom inspect or compare"
+            )
+        raise InputError(words)
     check_size(d, d_out, t, not domain.rounds)
     with domain.working():
-        layer = Coefficients.of_cross(swap(layer_table(weights)), t, domain)
-        if not architecture.mask.hides:
-            return layer
-        visible = np.arange(t - 1)[None, :] < np.arange(t)[:, None]
-        return replace(layer, cross=layer.cross * visible.astype(np.int64)[None, :, :, None, None])
+        tables = [quadric_table(x.attention_matrix(domain), x.value_matrix(domain), domain) for x in heads]
+        if all(domain.equal(x, shares[0]) for x in shares):
+            tables = [reduce(lambda one, two: domain.reduce(one + two), tables)]
+        layers = [_shared_out(swap(table), share, t, domain) for table, share in zip(tables, shares)]
+        if len(layers) == 1:
+            return layers[0]
+        single, cross = (
+            reduce(lambda one, two: domain.reduce(one + two), parts)
+            for parts in ([x.single for x in layers], [x.cross for x in layers])
+        )
+        return replace(layers[0], single=single, cross=cross)
+
+
+def _shared_out(cross: Array, share: Array, t: int, domain: Domain) -> Coefficients:
+    """The map Σ_j c_ji of the pairs (j, i) of a layer with these cross coefficients."""
+    layer = Coefficients.of_cross(cross, t, domain)
+    if domain.equal(share, domain.convert(np.ones((t, t), dtype=np.int64))):
+        return layer
+    others = np.stack([np.delete(share[:, j], j) for j in range(t)])
+    return replace(
+        layer,
+        single=domain.times(layer.single, np.diagonal(share)[None, :, None]),
+        cross=domain.times(layer.cross, others[None, :, :, None, None]),
+    )
 
 
 def scale_to_one(coefficients: Coefficients) -> tuple[Coefficients, int]:

@@ -13,14 +13,20 @@ import numpy as np
 
 from attngeom.dimensions.counts import upper_bound
 from attngeom.dimensions.lower_bounds import sample_tokens
+from attngeom.dimensions.programs import sampled_tokens
 from attngeom.dimensions.sliced_network import Samples, draw_named
-from attngeom.exact.domains import Array, BalancedField
+from attngeom.exact.domains import GF, Array, BalancedField, PrimeField
+from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.numbers import BLAS_PRIME
 from attngeom.exact.residues import Elimination
 from attngeom.limits.trials import BRACKET_FUNCTIONS, SPARE_JACOBIAN_ROWS
 from attngeom.network.architecture import Architecture
+from attngeom.network.programs import INPUT, program_of
 from attngeom.network.tangent import hessian_products, passes
-from attngeom.network.weights import Weights, named_weights
+from attngeom.network.weights import Weights, named_weights, random_weights
+from attngeom.programs.domains import arithmetic_of
+from attngeom.programs.operations import Point
+from attngeom.programs.passes import pull, run
 
 Pair = tuple[int, int]
 
@@ -116,3 +122,62 @@ def _directions(point: Weights, vectors: Array) -> Iterator[Array]:
 
 def _flat(stack: Array) -> Array:
     return stack.reshape(*stack.shape[:-2], -1)
+
+
+def program_bracket_rank(architecture: Architecture, target: int, seed: int = 0, p: int = BLAS_PRIME) -> int | None:
+    """The same rank for a program that is polynomial in its weights; None for others.
+
+    Along a line in weight space a gradient is a polynomial in the parameter of the line: its derivative, a Hessian
+    times a vector, is a combination of values at as many points as its degree asks for, exactly.
+
+    >>> program_bracket_rank(Architecture((2, 2), 2, kind="retnet"), 8)
+    8
+    """
+    program = program_of(architecture, sampled_tokens(architecture))
+    degree = program.degree_in_weights()
+    if degree is None:
+        return None
+    field, rng = GF(p), np.random.default_rng(seed)
+    point = random_weights(architecture, field, seed).vector()[None]
+    count = target + SPARE_JACOBIAN_ROWS
+    X = field.random((count, *program.inputs[INPUT]), rng)
+    C = field.random((count, *program.nodes[program.output].shape), rng)
+
+    def gradients_at(weights: Array, chosen: Array) -> Array:
+        traces = run(program, Point(arithmetic_of(field), {**program.split(weights), INPUT: X[chosen]}))
+        parts = pull(program, traces, C[chosen])
+        return np.concatenate([parts[x].reshape(len(chosen), -1).astype(X.dtype) for x in program.parameters], axis=1)
+
+    def hessian_times(vectors: Array, chosen: Array) -> Array:
+        total = field.zeros((len(chosen), architecture.num_parameters))
+        for step, share in enumerate(_difference_shares(degree - 1, field), start=1):
+            ahead, behind = (
+                gradients_at(field.reduce(point + field.times(field.convert([n]), vectors)), chosen)
+                for n in (step, -step)
+            )
+            total = field.reduce(total + field.times(share, field.reduce(ahead - behind)))
+        return total
+
+    with field.working():
+        rows = [gradients_at(point, np.arange(count))]
+        rank = rank_mod_p(rows[0], p)
+        for hub in range(min(BRACKET_FUNCTIONS, count - 1)):
+            missing = target - rank
+            if missing <= 0:
+                break
+            others = np.arange(hub + 1, min(count, hub + 1 + missing + SPARE_JACOBIAN_ROWS))
+            forth = hessian_times(rows[0][hub : hub + 1], others)
+            back = hessian_times(rows[0][others], np.full(len(others), hub))
+            rows.append(field.reduce(forth - back))
+            rank = rank_mod_p(np.concatenate(rows), p)
+    return rank
+
+
+def _difference_shares(degree: int, field: PrimeField) -> Array:
+    """c_1..c_m with f'(0) = Σ c_k (f(k) − f(−k)) for all polynomials f of a degree.
+
+    Σ_k 2 c_k k^{2j+1} is 1 for j = 0 and 0 for the other odd powers up to the degree.
+    """
+    m = max(1, (degree + 1) // 2)
+    powers = field.convert([[2 * k ** (2 * j + 1) for k in range(1, m + 1)] for j in range(m)])
+    return np.asarray(field.matmul(field.inverse(powers), field.eye(m)[:, :1]))

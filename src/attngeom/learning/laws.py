@@ -16,7 +16,7 @@ from attngeom.dimensions.programs import program_bounds
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, Array
 from attngeom.exact.numbers import BLAS_PRIME, WORD_PRIME, primes_from
-from attngeom.learning.brackets import BracketRank, bracket_rank
+from attngeom.learning.brackets import BracketRank, bracket_rank, program_bracket_rank
 from attngeom.limits.memory import LAW_DIFFERENTIALS
 from attngeom.limits.recheck import LAW_PARAMETERS
 from attngeom.limits.shown import LAW_MATRICES
@@ -189,20 +189,31 @@ def conserved_quantities(architecture: Architecture, *, prove: bool | None = Non
 
 
 def _laws_of_program(architecture: Architecture, laws: tuple[Law, ...], count: int, counted: str, seed: int) -> Laws:
-    """Laws of a kind beyond the papers: gradients alone, without brackets, bound their number by P − D.
+    """Laws of a kind beyond the papers: gradients bound their number by P − D, and brackets where it is polynomial.
 
-    >>> conserved_quantities(Architecture((3, 2), 2, kind="gla")).is_complete
-    True
+    >>> [conserved_quantities(Architecture((3, 2), 2, kind=kind)).is_complete for kind in ("gla", "retnet")]
+    [True, True]
     """
-    bounds = program_bounds(architecture, seed)
-    most = architecture.num_parameters - bounds.lower.value
-    standing: Standing = "undecided"
-    reason = f"{counted}; at most {most} exist, as far as gradients show; brackets are not taken for this kind"
-    if most == count and bounds.lower.is_proven:
-        standing = "proven"
+    parameters = architecture.num_parameters
+    prime = _prime(architecture)
+    rank = program_bracket_rank(architecture, parameters - count, seed, prime)
+    if rank is not None:
+        fields, is_proven, where = "gradients and brackets", True, f" mod {prime}"
+    else:
+        bounds = program_bounds(architecture, seed)
+        fields, rank, is_proven = "gradients", bounds.lower.value, bounds.lower.is_proven
         where = "" if bounds.lower.prime is None else f" mod {bounds.lower.prime}"
+    most = parameters - rank
+    if most < count:
+        raise ArithmeticError(f"{count} laws are independent, but at most {most} exist for {architecture}")
+    standing: Standing = "undecided"
+    reason = f"{counted}; at most {most} exist, as far as {fields} show"
+    if fields == "gradients":
+        reason += "; brackets are taken of polynomial kinds"
+    if most == count and is_proven:
+        standing = "proven"
         reason = (
-            f"gradients span {bounds.lower.value} of {architecture.num_parameters} dimensions{where},"
+            f"{fields} span {rank} of {parameters} dimensions{where},"
             f" so that at most {most} laws are independent; the listed ones are that many"
         )
     sizes: dict[str, Any] = {"quantities": laws, "count": count, "most": most}

@@ -171,7 +171,10 @@ class Architecture:
         kind = self.mechanism
         if not isinstance(kind, Attention) or self.options:
             what = f"{self.kind} attention" + "".join(f" with {name}" for name, _ in self.options.given)
-            raise InputError(f"{what} given; this is answered for lightning, softmax and sigmoid without options")
+            raise InputError(
+                f"{what} given; this is answered for lightning, softmax and sigmoid without options: type attngeom"
+                " inspect, compare or dim"
+            )
         return kind
 
     @property

@@ -145,6 +145,17 @@ class Program:
             sources.append(frozenset(own).union(*(sources[k] for k in node.inputs)))
         return {place: next(iter(sources[place])) for place in self.places("root") if len(sources[place]) == 1}
 
+    def degree_in_weights(self) -> int | None:
+        """A bound for the degree of the output as a polynomial in the weights; None if it is no polynomial."""
+        degrees: list[int] = []
+        for node in self.nodes:
+            own = [degrees[source] for source in node.inputs]
+            if node.operation not in ("parameter", "input", "constant", "gather", "contract", "add"):
+                return None
+            whole = sum(own) if node.operation == "contract" else max(own, default=0)
+            degrees.append(1 if node.operation == "parameter" else whole)
+        return degrees[self.output]
+
     def places(self, operation: str) -> Iterator[int]:
         """The nodes with this operation."""
         return (place for place, node in enumerate(self.nodes) if node.operation == operation)

@@ -94,6 +94,10 @@ class Kind(ABC):
         """Whether heads may change places: not where fixed numbers tell them apart."""
         return bool(self.options.get("alibi") != "fixed")
 
+    def pair_weights(self, head: Mapping[str, Array], place: int, tokens: int, domain: Domain) -> Array | None:
+        """Numbers c_ji with outputs Σ_j c_ji V x_j · x_jᵀ A x_i, of shape (j, i); None for other outputs."""
+        return None
+
     def project(self, b: Builder, head: Nodes, letter: str, x: int) -> int:
         """W x, as the options have it."""
         y = b.contract("ad,dt->at", head[letter], x)

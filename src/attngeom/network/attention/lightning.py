@@ -48,6 +48,11 @@ class Lightning(Attention):
     def factors(self) -> str:
         return "QKVO"
 
+    def pair_weights(self, head: Mapping[str, Array], place: int, tokens: int, domain: Domain) -> Array | None:
+        if not set(self.options.to_json()) <= {"window", "memory"}:
+            return None
+        return domain.convert(self.visible(tokens).astype(np.int64))
+
     def count_free(self, tokens: int, rank: int) -> int:
         return tokens * min(tokens, rank)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from attngeom.exact.arrays import Array
+from attngeom.exact.domains import Domain
 from attngeom.network.attention.kind import Kind, gate_numbers, scalar_gate, softplus
 from attngeom.network.options import Nodes, Shape
 
@@ -83,6 +86,18 @@ class Retention(Recurrence):
 
     def head_symmetries(self) -> tuple[str, ...]:
         return ("query-key", "scale")
+
+    def pair_weights(self, head: Mapping[str, Array], place: int, tokens: int, domain: Domain) -> Array | None:
+        if self.options.get("bias") or self.options.get("rope"):
+            return None
+        gamma = head["gamma"].ravel() if "gamma" in head else domain.convert([1 - Fraction(1, 2 ** (5 + place))])
+        powers = [domain.convert([1])]
+        for _ in range(tokens - 1):
+            powers.append(np.asarray(domain.times(powers[-1], gamma)))
+        shares = domain.zeros((tokens, tokens))
+        for j in range(tokens):
+            shares[j, j:] = np.concatenate(powers[: tokens - j])
+        return shares
 
     @property
     def orders_heads(self) -> bool:
