@@ -10,10 +10,11 @@ import pytest
 
 from attngeom.cli.app import run
 from attngeom.errors import AttnGeomError, InputError
-from attngeom.models import compare_gguf, open_gguf
+from attngeom.models import compare_gguf, open_gguf, open_model
 from attngeom.models.gguf import CONVERSIONS
 from attngeom.models.reading import BLOCK_TYPES
-from tests.models.cases import DATA, reference, state_of
+from tests.models import kquants
+from tests.models.cases import DATA, reference, relative, state_of
 
 gguf = pytest.importorskip("gguf", reason="the package gguf writes the files of these tests")
 
@@ -99,9 +100,60 @@ def test_the_roundoff_of_blocks_is_measured(kind: str) -> None:
     """0.42 is the mean error of a float type, as a share of its roundoff."""
     weights = np.random.default_rng(5).normal(size=(64, 1024)).astype(np.float32)
     number = gguf.GGMLQuantizationType[kind]
-    back = gguf.quants.dequantize(gguf.quants.quantize(weights, number), number)
+    packed = kquants.quantise(weights, kind) if kind.endswith("_K") else gguf.quants.quantize(weights, number)
+    back = gguf.quants.dequantize(packed, number)
     error = float(np.sqrt(((back - weights) ** 2).mean() / (weights**2).mean()))
     assert error / 0.42 == pytest.approx(BLOCK_TYPES[kind], rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["Q4_K", "Q5_K", "Q6_K"])
+def test_k_quants_are_read_as_the_package_reads_them(kind: str, tmp_path: Path) -> None:
+    """A layer of width 256, one block a row, its query and key rows pair by pair; bit for bit, and compared."""
+    rng, number = np.random.default_rng(7), gguf.GGMLQuantizationType[kind]
+    config = {**reference("llama").config, "num_hidden_layers": 1, "hidden_size": 256, "head_dim": 64,
+              "intermediate_size": 256, "num_attention_heads": 4, "num_key_value_heads": 2}  # fmt: skip
+    rows = {"self_attn.q_proj": 256, "self_attn.k_proj": 128, "self_attn.v_proj": 128, "self_attn.o_proj": 256}
+    rows |= dict.fromkeys(("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"), 256)
+    state = {f"model.layers.0.{name}.weight": 0.06 * rng.normal(size=(count, 256)) for name, count in rows.items()}
+    norms = ("model.layers.0.input_layernorm", "model.layers.0.post_attention_layernorm", "model.norm")
+    state |= {f"{name}.weight": rng.uniform(0.5, 2, 256) for name in norms}
+    state |= {f"{name}.weight": rng.normal(size=(23, 256)) for name in ("model.embed_tokens", "lm_head")}
+    state = {name: tensor.astype(np.float32) for name, tensor in state.items()}
+    names = {value: key for key, value in CONVERSIONS["llama"].names.items()}
+
+    def write(path: Path, spoilt: str = "") -> dict[str, np.ndarray]:
+        writer, means = gguf.GGUFWriter(str(path), "llama"), {}
+        for name, tensor in state.items():
+            module = name.removesuffix(".weight").removeprefix("model.layers.0.")
+            stored = f"{'blk.0.' if 'layers' in name else ''}{names[module]}.weight"
+            tensor = tensor[::-1] if spoilt and name.endswith(spoilt) else tensor
+            heads = {"self_attn.q_proj": 4, "self_attn.k_proj": 2}.get(module, 0)
+            tensor = permuted(tensor, heads) if heads else tensor
+            if tensor.ndim == 2 and "layers" in name:
+                packed = kquants.quantise(tensor, kind)
+                writer.add_tensor(stored, packed, raw_dtype=number)
+                means[name] = gguf.quants.dequantize(packed, number)
+                means[name] = means[name][np.argsort(permuted(np.arange(len(tensor)), heads))] if heads else means[name]
+            else:
+                writer.add_tensor(stored, np.ascontiguousarray(tensor))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return means
+
+    means = write(tmp_path / "a.gguf")
+    model = open_gguf(tmp_path / "a.gguf", config)
+    assert model.dtype == kind
+    for name, values in means.items():
+        assert np.array_equal(model.tensors.raw(name), values), name
+        assert relative(values, state[name]) < 0.2
+    folder = open_model(state, config)
+    assert compare_gguf(folder, tmp_path / "a.gguf").same_function is not False
+    if kind == "Q6_K":
+        write(tmp_path / "b.gguf", "v_proj.weight")
+        assert compare_gguf(folder, tmp_path / "a.gguf").same_function is True
+        assert compare_gguf(folder, tmp_path / "b.gguf").same_function is False
 
 
 def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:

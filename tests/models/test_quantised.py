@@ -134,7 +134,55 @@ def bnb_quarters(nested):
     return encode
 
 
+def words_of(codes, axis, order=range(8)):
+    """Codes of four bits in words of 32, eight along an axis; nibble k of a word has code ``order[k]``."""
+    split = np.moveaxis(codes.astype(np.int64), axis, -1).reshape(*np.moveaxis(codes, axis, -1).shape[:-1], -1, 8)
+    words = sum(split[..., place] << (4 * k) for k, place in enumerate(order))
+    return np.ascontiguousarray(np.moveaxis(words, -1, axis)).astype(np.uint32).view(np.int32)
+
+
+def in_groups(w, groups):
+    """Codes, zeros (1 to 15) and scales, (inputs, outputs) and (groups, outputs), of weights (outputs, inputs)."""
+    rows = w.T
+    inside = [rows[groups == g] for g in range(groups.max() + 1)]
+    least, most = (np.stack([pick(part, axis=0) for part in inside]) for pick in (np.min, np.max))
+    scales = ((np.maximum(most, 0) - np.minimum(least, 0)) / 14 + 1e-6).astype(np.float16).astype(np.float32)
+    zeros = np.clip(np.rint(-np.minimum(least, 0) / scales), 1, 15)
+    codes = np.clip(np.rint(rows / scales[groups] + zeros[groups]), 0, 15)
+    return codes, zeros, scales
+
+
+def gptq(form):
+    def encode(stem, w):
+        """Groups of inputs in any order; the first format stores zeros less by one."""
+        if any(size % 8 for size in w.shape):
+            return {stem + ".weight": w}  # as makers leave out what fills no word
+        groups = np.random.default_rng(3).permutation(np.arange(w.shape[1]) % 2).astype(np.int32)
+        codes, zeros, scales = in_groups(w, groups)
+        named = {
+            ".qweight": words_of(codes, 0),
+            ".qzeros": words_of(zeros - (form == "gptq"), 1),
+            ".scales": scales.astype(np.float16),
+            ".g_idx": groups,
+        }
+        return {stem + end: array for end, array in named.items()}
+
+    return encode
+
+
+def awq(stem, w):
+    if any(size % 8 for size in w.shape):
+        return {stem + ".weight": w}
+    codes, zeros, scales = in_groups(w, np.arange(w.shape[1]) // 4)
+    order = (0, 2, 4, 6, 1, 3, 5, 7)
+    named = {".qweight": words_of(codes, 1, order), ".qzeros": words_of(zeros, 1, order)}
+    return {stem + end: array for end, array in {**named, ".scales": scales.astype(np.float16)}.items()}
+
+
 LAYOUTS = {
+    "gptq": ("gptq", gptq("gptq"), 0.09, {"bits": 4}),
+    "gptq_v2": ("gptq", gptq("gptq_v2"), 0.09, {"bits": 4, "checkpoint_format": "gptq_v2"}),
+    "awq": ("awq", awq, 0.09, {"bits": 4, "version": "GEMM"}),
     "fp8 blocks": ("fp8", fp8_blocks, 2**-4, {"weight_block_size": [16, 16]}),
     "fp8 rows": ("compressed-tensors", fp8_rows, 2**-4, {}),
     "fp8 whole": ("compressed-tensors", fp8_whole, 2**-4, {}),
@@ -186,7 +234,7 @@ def test_a_quantised_folder_is_the_folder_and_not_another(layout, tmp_path):
     plain = reference("llama")
     answer = compare(plain, open_model(quantise(layout, tmp_path / "q")))
     assert answer.same_function is not False
-    assert answer.same_function or layout in ("int4 packed", "nf4", "nf4 nested")
+    assert answer.same_function or layout in ("int4 packed", "nf4", "nf4 nested", "gptq", "gptq_v2", "awq")
 
     def mirrored(name, tensor):
         return tensor[::-1] if name.endswith("1.self_attn.v_proj.weight") else tensor
@@ -260,7 +308,17 @@ def nested(**settings):
 @pytest.mark.parametrize(
     ("layout", "alter", "settings", "words"),
     [
-        ("fp8 rows", lambda tensors: None, {"quant_method": "gptq"}, "quant_method 'gptq'"),
+        ("fp8 rows", lambda tensors: None, {"quant_method": "aqlm"}, "quant_method 'aqlm'"),
+        ("fp8 rows", lambda tensors: None, {"quant_method": "gptq"}, "no scales"),
+        ("gptq", lambda tensors: None, {"bits": 3}, "has bits '3'; 4 is read"),
+        ("gptq", lambda tensors: None, {"checkpoint_format": "marlin"}, "checkpoint_format 'marlin'"),
+        ("gptq", lambda tensors: None, {"quant_method": "fp8"}, "qweight|qzeros"),
+        ("gptq", put(".qzeros", np.ones((1, 3), np.int32)), {}, "has shape"),
+        ("gptq", put(".g_idx", np.full(24, 7, np.int32)), {}, "groups|has shape"),
+        ("gptq", drop(".scales"), {}, "is missing"),
+        ("awq", lambda tensors: None, {"version": "gemv"}, "version 'gemv'"),
+        ("awq", put(".scales", np.ones((2, 2), np.float16)), {}, "has shape"),
+        ("awq", put(".qzeros", np.ones((5, 3), np.int32)), {}, "equal ones"),
         ("fp8 rows", drop(".weight_scale"), {}, "no scales"),
         ("fp8 rows", put(".weight_scale", np.ones((3, 1), np.float32)), {}, "has shape"),
         ("fp8 rows", put(".weight_scale", np.full(1, np.nan, np.float32)), {}, "NaN"),

@@ -183,7 +183,7 @@ def _values(tensor: Any) -> Array:
         from gguf.quants import dequantize
 
         return np.asarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
-    raise InputError(f"tensor {tensor.name[:60]} of type {kind} given; convert with --outtype f16, bf16, f32 or q8_0")
+    raise InputError(f"tensor {tensor.name[:60]} of type {kind} given; known: {', '.join((*DTYPES, *BLOCK_TYPES))}")
 
 
 def _halves(rows: Array, heads: int) -> Array:

@@ -19,10 +19,12 @@ from attngeom.errors import FormatError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.models.reading import BLOCK_TYPES, SCALED_TYPES, Header, Tensors
 
-METHODS = ("fp8", "compressed-tensors", "bitsandbytes", "mxfp4")
+METHODS = ("fp8", "compressed-tensors", "bitsandbytes", "mxfp4", "gptq", "awq")
 """Values of quant_method whose layouts are read."""
-FOREIGN = (".qweight", ".qzeros", ".weight_g_idx", ".weight_global_scale", ".codes", ".W_q")
+FOREIGN = (".weight_g_idx", ".weight_global_scale", ".codes", ".W_q")
 """Ends of names in layouts that are not read."""
+OWN_METHODS, OWN_CODES = ("gptq", "awq"), (".qweight", ".qzeros")
+"""Methods with a layout of their own, and the ends of names in it."""
 FLOATS = ("F8_E4M3", "F8_E5M2")
 FOURS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
 """The numbers of four bits: a sign, two bits of exponent, one of mantissa."""
@@ -69,6 +71,8 @@ class CodeLayout:
     values: Callable[[Quantised, str], Array]
     more: tuple[str, ...] = ()
     """Ends of names of further companions, which hold no weights."""
+    method: str = ""
+    """The only method that has the layout; empty: any of the others."""
 
 
 def _same_shape(source: Quantised, stem: str) -> tuple[int, ...]:
@@ -205,6 +209,85 @@ def _micro(source: Quantised, stem: str) -> Array:
     return np.ascontiguousarray(np.swapaxes(entries.reshape(*codes.shape[:-2], -1), -1, -2))
 
 
+NIBBLES = np.arange(0, 32, 4, dtype=np.uint32)
+"""Where the eight numbers of four bits lie in a word."""
+AWQ_ORDER = np.arange(8).reshape(2, 4).T.ravel()
+"""In which nibble of a word AWQ keeps the first column, the second, …: even ones in the lower half, then odd ones."""
+
+
+def _opened(words: Array, axis: int) -> Array:
+    """Numbers of four bits in words, lowest bits first, as numbers along an axis that is eight times as long."""
+    spread = (np.moveaxis(words.view(np.uint32), axis, -1)[..., None] >> NIBBLES) & np.uint32(15)
+    return np.moveaxis(spread.reshape(*spread.shape[:-2], -1), -1, axis)
+
+
+def _grouped(source: Quantised, stem: str, shape: tuple[int, int], groups: Array, codes: Array, zeros: Array) -> Array:
+    """(code − zero) · scale of the group of every input, (outputs, inputs)."""
+    scales = source.scale(stem + ".scales")
+    if scales.ndim != 2 or scales.shape != zeros.shape or codes.shape != shape or scales.shape[1:] != shape[1:]:
+        raise source.fault(
+            stem + ".scales", f"has shape {list(scales.shape)} for {shape[0]} inputs and {shape[1]} outputs"
+        )
+    if groups.shape != shape[:1] or groups.min() < 0 or groups.max() >= len(scales):
+        raise source.fault(stem + ".scales", f"has {len(scales)} groups; one for each input is required")
+    return np.ascontiguousarray(((codes.astype(np.float32) - zeros[groups]) * scales[groups]).T)
+
+
+def _require(source: Quantised, key: str, default: Any, *known: Any) -> Any:
+    """What the configuration says of a layout; what is not read is refused."""
+    given = source.settings.get(key, default)
+    given = given.lower() if isinstance(given, str) else given
+    if given not in known:
+        words = f"quantization_config has {key} {str(given)[:20]!r}; {' or '.join(map(str, known))} is read"
+        raise InputError(f"{source.tensors.name}: {words}; {ADVICE}")
+    return given
+
+
+def _gptq_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    _require(source, "bits", 4, 4)
+    rows, outputs = _two(source, stem + ".qweight")
+    return outputs, 8 * rows
+
+
+def _awq_shape(source: Quantised, stem: str) -> tuple[int, ...]:
+    _require(source, "bits", 4, 4)
+    _require(source, "version", "gemm", "gemm")
+    inputs, columns = _two(source, stem + ".qweight")
+    return 8 * columns, inputs
+
+
+def _two(source: Quantised, name: str) -> tuple[int, int]:
+    shape = source.tensors.headers[name].shape
+    if len(shape) != 2 or not all(shape):
+        raise source.fault(name, f"has shape {list(shape)}; two positive sizes are required")
+    return int(shape[0]), int(shape[1])
+
+
+def _gptq(source: Quantised, stem: str) -> Array:
+    """GPTQ, four bits: words along the inputs, zeros along the outputs and less by one in the first format."""
+    form = _require(source, "checkpoint_format", "gptq", "gptq", "gptq_v2")
+    outputs, inputs = _gptq_shape(source, stem)
+    zeros = _opened(source.array(stem + ".qzeros", "I32"), 1).astype(np.float32) + (form == "gptq")
+    groups = source.array(stem + ".g_idx", "I32", "I64")
+    codes = _opened(source.array(stem + ".qweight", "I32"), 0)
+    return _grouped(source, stem, (inputs, outputs), groups, codes, zeros)
+
+
+def _awq(source: Quantised, stem: str) -> Array:
+    """AWQ, four bits: words along the outputs, in an order of their own; groups of inputs of one length."""
+    outputs, inputs = _awq_shape(source, stem)
+
+    def columns(name: str) -> Array:
+        opened = _opened(source.array(stem + name, "I32"), 1)
+        return opened.reshape(len(opened), -1, 8)[:, :, AWQ_ORDER].reshape(opened.shape)
+
+    zeros = columns(".qzeros").astype(np.float32)
+    if inputs % len(zeros):
+        raise source.fault(stem + ".qzeros", f"has {len(zeros)} groups of {inputs} inputs; equal ones are required")
+    groups = np.arange(inputs) // (inputs // len(zeros))
+    return _grouped(source, stem, (inputs, outputs), groups, columns(".qweight"), zeros)
+
+
 INPUTS = (".input_scale", ".input_zero_point", ".output_scale", ".k_scale", ".v_scale", ".q_scale")
 NESTED = tuple(f".weight.{end}" for end in ("absmax", "quant_map", "nested_absmax", "nested_quant_map"))
 SHIFTED = (".weight_zero_point", *INPUTS)
@@ -217,6 +300,8 @@ LAYOUTS = (
     CodeLayout(".weight", ("I8",), ".SCB", ".weight", "INT8", _same_shape, _rows_of_bytes, (".weight_format",)),
     CodeLayout(".weight", ("U8",), ".weight.absmax", ".weight", "INT4", _state_shape, _quarters, (*NESTED, *QUARTERS)),
     CodeLayout("_blocks", ("U8",), "_scales", "", "INT4", _micro_shape, _micro),
+    CodeLayout(".qweight", ("I32",), ".g_idx", ".weight", "INT4", _gptq_shape, _gptq, (".qzeros", ".scales"), "gptq"),
+    CodeLayout(".qweight", ("I32",), ".qzeros", ".weight", "INT4", _awq_shape, _awq, (".scales",), "awq"),
 )
 
 
@@ -227,16 +312,19 @@ def restored(tensors: Tensors, config: Mapping[str, Any]) -> Tensors:
     """
     settings = config.get("quantization_config")
     foreign = next((name for name in tensors if name.endswith(FOREIGN)), None)
+    method = settings.get("quant_method") if isinstance(settings, Mapping) else None
+    if method not in OWN_METHODS:
+        foreign = next((name for name in tensors if name.endswith(OWN_CODES)), foreign)
     if settings is None and foreign is None:
         return _without_codes(tensors, tensors.headers)
-    method = settings.get("quant_method") if isinstance(settings, Mapping) else None
     if not isinstance(settings, Mapping) or method not in METHODS or foreign is not None:
         given = f"config.json names quant_method {str(method)[:40]!r}" if foreign is None else f"tensor {foreign[:80]}"
         raise InputError(f"{tensors.name}: {given}; the layouts of {', '.join(METHODS)} are read; {ADVICE}")
     source, headers = Quantised(tensors, settings), dict(tensors.headers)
     recipes: dict[str, tuple[CodeLayout, str]] = {}
+    layouts = [layout for layout in LAYOUTS if layout.method == (method if method in OWN_METHODS else "")]
     for name, header in tensors.headers.items():
-        for layout in LAYOUTS:
+        for layout in layouts:
             stem = name.removesuffix(layout.codes)
             if stem != name and header.dtype in layout.types and stem + layout.beside in tensors:
                 for end in (layout.codes, layout.beside, *layout.more):
