@@ -143,7 +143,13 @@ def bound_rank(
     for region in range(regions):
         # Where more than the best of the first weights is asked for, other regions come with other weights.
         name = "attngeom" if expected is None or not region else f"attngeom/{region}"
-        bound = _bound_in_region(find_point(program, seed, region, name), progress, spare, expected)
+        try:
+            bound = _bound_in_region(find_point(program, seed, region, name), progress, spare, expected)
+        except SingularError:
+            raise InputError(
+                "the roots of this network exist together at too few random points; ask for fewer outputs "
+                "(--last-token, output=…), or take fewer tokens or layers"
+            ) from None
         if best is None or bound.value > best.value:
             best = bound
         if best.value == count or (expected is not None and best.value >= expected):
