@@ -3,6 +3,7 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 
@@ -13,7 +14,7 @@ from attngeom.network import Architecture
 from attngeom.verification import Certificate, verify
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.upper_bound import count_upper_bound
-from tests.effort import examples
+from tests.effort import examples, repeat
 
 from .strategies import architectures
 
@@ -132,3 +133,27 @@ def test_only_proofs_are_certified():
         certify_dimension(
             dimension(Architecture((2, 2, 5, 1), (2, 2, 3), 2, heads=3, value_width=3, causal=True), prove=True)
         )
+
+
+@pytest.mark.parametrize(
+    ("widths", "attention", "value_width", "value"),
+    [((4, 7, 1), (2, 2), 3, 66), ((4, 9, 1), (3, 4), 4, 76), ((4, 9, 1), (4, 2), 4, 76)],
+)
+def test_syzygies_modulo_unseen_matrices_close_one_token_and_two_heads(
+    widths: tuple[int, ...], attention: tuple[int, ...], value_width: int, value: int
+) -> None:
+    """Products of two linear forms do not vanish on the outputs of a first layer, so the bounds meet."""
+    architecture = Architecture(widths, attention, tokens=1, heads=2, value_width=value_width)
+    found = dimension(architecture, method="minor", seed=1)
+    assert found.lower_bound == found.upper.value == count_upper_bound(architecture) == value
+
+
+def test_one_token_and_two_heads_have_no_rank_above_the_bound() -> None:
+    rng = np.random.default_rng(61)
+    for _ in repeat(40):
+        last = [int(x) for x in rng.integers(1, 4, rng.integers(0, 2))]
+        widths = [int(rng.integers(1, 5)), int(rng.integers(2, 9)), 1, *last]
+        attention = [int(x) for x in rng.integers(1, 5, len(widths) - 1)]
+        architecture = Architecture(widths, attention, tokens=1, heads=2, value_width=int(rng.integers(1, 5)))
+        found = dimension(architecture, method="minor", seed=1)
+        assert found.lower_bound <= found.upper.value == count_upper_bound(architecture), architecture

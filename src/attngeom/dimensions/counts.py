@@ -89,7 +89,8 @@ def koszul_syzygies(layer: EffectiveLayer) -> int:
     1
     """
     H, d = layer.heads, layer.d_in
-    if layer.symmetric and layer.unseen:
+    # Two heads after the first layer: a product of two linear forms does not vanish on its outputs, which span.
+    if layer.symmetric and layer.unseen and not (layer.follows_first and H == 2 and layer.d_out == 1):
         return 0
     if layer.symmetric and layer.d_out == 2 and d >= H:
         lost = H * attention_codimension(layer)

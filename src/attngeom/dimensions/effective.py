@@ -25,12 +25,14 @@ class EffectiveLayer(LayerShape):
     ``symmetric`` says that only the symmetric part of A can be seen, because all tokens that enter the layer are
     parallel; ``unseen`` is the dimension of a space of matrices that can be added to A without effect, see
     :func:`unseen_matrices`; ``unseen_cubics`` that of a space of cubics that can be added to an output row.
+    ``follows_first`` says that what enters are the outputs of the first layer at one token, an irreducible set.
     """
 
     symmetric: bool
     is_last: bool
     unseen: int = 0
     unseen_cubics: int = 0
+    follows_first: bool = False
 
     @property
     def attention_rank(self) -> int:
@@ -240,7 +242,8 @@ def effective_layers(architecture: Architecture) -> tuple[EffectiveLayer, ...]:
         elif layers and is_plain and rule.is_polynomial and two_tokens and masked:
             unseen_cubics = unseen_by_masked_cubics(layers[-1])
         shape = (d_in, d_out, alpha, given.heads, value_width)
-        layers.append(EffectiveLayer(*shape, parallel, is_last, unseen, unseen_cubics))
+        follows_first = index == 1 and architecture.tokens == 1
+        layers.append(EffectiveLayer(*shape, parallel, is_last, unseen, unseen_cubics, follows_first))
         # V X Xᵀ k qᵀ X has rank one: from here on all tokens are parallel.
         parallel = parallel or (can_collapse and given.heads == 1 and alpha == 1)
     return tuple(layers)

@@ -206,8 +206,10 @@ def _count_layer(architecture: Architecture, i: int, d: int, d_out: int, paralle
     if max(d * d_out, all_scores) >= H:
         lost_A, lost_V = all_scores - scores, d * d_out - values
         stays = max(stays, H * H - H * (lost_A + lost_V))
-        # Two generic vectors v_k span no form that alternates on blocks, so nothing is lost modulo hidden forms.
-        if not hidden or (H <= 3 and not parallel):
+        # Two generic vectors v_k span no form that alternates on blocks, and a product of two linear forms is not zero
+        # on the outputs of a first layer at one token, so nothing is lost modulo hidden forms.
+        is_product = H == 2 and d_out == i == architecture.tokens == 1
+        if not hidden or is_product or (H <= 3 and not parallel):
             stays = max(stays, _syzygies(H, d, d_out, alpha, lost_A, lost_V, parallel))
     read = min(d, H * (2 * alpha + nu))
     cubics = count_cubics(read, parallel) - (lost if read == d else 0)
