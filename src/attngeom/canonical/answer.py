@@ -231,6 +231,8 @@ class WeightsFingerprint(Result):
 def fingerprint(weights: Weights) -> WeightsFingerprint:
     """The fingerprint of exact weights, the same on the whole orbit of the symmetry group and on no other orbit.
 
+    Orbits that differ in weights alone that no input reaches have one fingerprint: their function is the same.
+
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_symmetry, random_weights
     >>> w = random_weights(Architecture((3, 2, 3), 2), QQ, seed=0)

@@ -89,7 +89,10 @@ def canonicalize_kind(weights: Weights, gauge: str | None = None) -> CanonicalWe
 
 
 def canonical_description(weights: Weights) -> dict[str, Array]:
-    """Tensors that are the same for exact weights of one orbit, and of no other; InputError where a choice is open."""
+    """Tensors that exact weights of one orbit share, and of no other but for what no input reaches.
+
+    InputError where a choice is open.
+    """
     moved, open_choice = _canonical(weights)
     tensors = _described(moved)
     if not open_choice:
