@@ -68,8 +68,11 @@ class Config:
             raise InputError(f"config {keys[0]} = {number} given; at most {CONFIGURED_SIZES['layers']} layers are read")
         return number
 
-    def optional_integer(self, *keys: str) -> int | None:
-        return None if self.raw(*keys) is None else self.integer(*keys)
+    def optional_integer(self, *keys: str, absent: int | None = None) -> int | None:
+        """An integer, None where it is null; ``absent``: what a config means that lacks the keys."""
+        if self.raw(*keys) is None:
+            return None if any(key in self.values for key in keys) else absent
+        return self.integer(*keys)
 
     def number(self, *keys: str, default: float | None = None) -> float:
         value = self.raw(*keys)

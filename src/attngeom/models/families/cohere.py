@@ -14,6 +14,7 @@ from attngeom.models.families.decoders import (
     layer_types,
     llama_places,
     rotary,
+    sliding_window,
 )
 from attngeom.models.specification import LogitHead, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
 
@@ -46,7 +47,7 @@ def specify_cohere2(config: Config) -> TransformerSpec:
     """Layers with a window rotate, the others see everything and do not."""
     norm = config.layer_norm(default=1e-5, bias=False)
     config.raw("head_dim")
-    window, rotation = config.optional_integer("sliding_window"), rotary(config, "interleaved")
+    window, rotation = sliding_window(config), rotary(config, "interleaved")
     types = layer_types(config, config.integer("sliding_window_pattern", default=4))
     windows = config.windows(len(types), window, types)
     return decoder(

@@ -36,6 +36,11 @@ EXPERTS = MLPLayout(
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 
 
+def sliding_window(config: Config) -> int | None:
+    """The window of the layers that have one; a config that does not name it means 4,096, null means none."""
+    return config.optional_integer("sliding_window", absent=4096)
+
+
 def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool) -> GroupedAttention:
     """Grouped-query attention with the keys of Llama."""
     heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")

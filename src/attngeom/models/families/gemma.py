@@ -17,6 +17,7 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
     rotary_of_type,
+    sliding_window,
 )
 from attngeom.models.specification import LogitHead, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
 
@@ -82,7 +83,7 @@ def specify_gemma2(config: Config) -> TransformerSpec:
     config = _text(config)
     block, layers = _block(config, rotary(config)), config.layers("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
-    windows = config.windows(layers, config.optional_integer("sliding_window"), default)
+    windows = config.windows(layers, sliding_window(config), default)
     scale = config.integer("hidden_size") ** 0.5
     return decoder(
         config, "gemma2", block, _norm(config), windows=windows, head=_head(config), embedding_scale=scale
@@ -107,7 +108,7 @@ def specify_gemma3(config: Config) -> TransformerSpec:
         "full_attention": rotary_of_type(config, "full_attention", theta=1e6),
         "sliding_attention": rotary_of_type(config, "sliding_attention", theta=1e4, key="rope_local_base_freq"),
     }
-    windows = config.windows(len(types), config.optional_integer("sliding_window"), types)
+    windows = config.windows(len(types), sliding_window(config), types)
     return decoder(
         config, "gemma3_text", block, _norm(config), windows=windows, rotaries=[turns[name] for name in types],
         head=_head(config), embedding_scale=config.integer("hidden_size") ** 0.5,

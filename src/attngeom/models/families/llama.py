@@ -19,6 +19,7 @@ from attngeom.models.families.decoders import (
     locate_llama,
     pre_norm_block,
     rotary,
+    sliding_window,
 )
 from attngeom.models.families.olmo import NORMS
 from attngeom.models.layout import MLPLayout
@@ -59,12 +60,12 @@ def _specify_mistral(config: Config, family: str, windows: list[int | None]) -> 
 
 
 def specify_mistral(config: Config) -> TransformerSpec:
-    windows = [config.optional_integer("sliding_window")] * config.layers("num_hidden_layers")
+    windows = [sliding_window(config)] * config.layers("num_hidden_layers")
     return _specify_mistral(config, "mistral", windows)
 
 
 def specify_ministral(config: Config) -> TransformerSpec:
-    windows = config.windows(config.layers("num_hidden_layers"), config.optional_integer("sliding_window"))
+    windows = config.windows(config.layers("num_hidden_layers"), sliding_window(config))
     return _specify_mistral(config, "ministral", windows)
 
 
@@ -153,7 +154,7 @@ def specify_exaone4(config: Config) -> TransformerSpec:
         attention_norms=Norms(output=norm),
         mlp_norms=Norms(output=norm),
     )
-    window = config.optional_integer("sliding_window")
+    window = sliding_window(config)
     every = 1 if window is None else config.integer("sliding_window_pattern", default=4)
     types = layer_types(config, every)
     rotates = [window is None or name == "sliding_attention" for name in types]

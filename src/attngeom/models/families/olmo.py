@@ -18,6 +18,7 @@ from attngeom.models.families.decoders import (
     pre_norm_block,
     rotary,
     rotary_of_type,
+    sliding_window,
 )
 from attngeom.models.specification import Experts, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
 
@@ -66,7 +67,7 @@ def specify_olmo3(config: Config) -> TransformerSpec:
     """Three of four layers have a window; what stretches the rotation concerns the others."""
     types = layer_types(config, 4)
     turns = {name: rotary_of_type(config, name, theta=5e5) for name in ("full_attention", "sliding_attention")}
-    windows = config.windows(len(types), config.optional_integer("sliding_window"), types)
+    windows = config.windows(len(types), sliding_window(config), types)
     return decoder(
         config, "olmo3", _block_olmo2(config, None), config.rms(default=1e-5), windows=windows,
         rotaries=[turns[name] for name in types],

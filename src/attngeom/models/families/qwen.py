@@ -17,6 +17,7 @@ from attngeom.models.families.decoders import (
     locate_llama,
     pre_norm_block,
     rotary,
+    sliding_window,
 )
 from attngeom.models.specification import MLP, Experts, GroupedAttention, QKNorm, TransformerSpec
 
@@ -25,7 +26,7 @@ def _windows(config: Config) -> list[int | None]:
     layers = config.layers("num_hidden_layers")
     is_used = config.flag("use_sliding_window", default=False)
     # Configurations of Qwen2-MoE have a window of 0 where none is used.
-    window = config.optional_integer("sliding_window") if is_used else None
+    window = sliding_window(config) if is_used else None
     config.raw("layer_types", "max_window_layers", "sliding_window")
     if window is None:
         return [None] * layers
@@ -76,7 +77,7 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
         router="softmax",
         normalised=config.flag("norm_topk_prob", default=False),
     )
-    window = config.optional_integer("sliding_window") if config.flag("use_sliding_window", default=False) else None
+    window = sliding_window(config) if config.flag("use_sliding_window", default=False) else None
     config.raw("sliding_window", "max_window_layers")
     norm = config.rms(default=1e-6)
     block = pre_norm_block(_normed_attention(config), dense, norm)
