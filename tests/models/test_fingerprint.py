@@ -84,12 +84,12 @@ def test_products_are_exact_wherever_their_arithmetic_changes(kind, by_columns):
 
 
 def exactly_moved(family: str, seed: int, dyadic: bool = True):
-    """A symmetry of every layer without rounding; latent gains become powers of two first."""
+    """A symmetry of every layer without rounding; gains of latents, and of all heads, become powers of two first."""
     model = reference(family)
     state = state_of(model)
     if dyadic:
         for name in state:
-            if "_a_layernorm" in name:
+            if "_a_layernorm" in name or "linear_attn.norm" in name:
                 state[name] = 2.0 ** np.round(state[name])
         model = open_model(state, model.config)
     moved = dict(state)

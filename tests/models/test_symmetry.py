@@ -38,7 +38,7 @@ def layers(family: str) -> list[tuple]:
 
 def run(block, layer) -> np.ndarray:
     rng = np.random.default_rng(1)
-    width = layer.attention.output.shape[1]
+    width = layer.width
     return apply_layer(rng.normal(size=(9, width)), block, layer, rng.normal(size=(5, width)))
 
 
@@ -58,7 +58,8 @@ def test_all_weights_move(family: str) -> None:
     for block, layer, ordered in layers(family):
         moved = act(block, layer, random_symmetry(block, layer, Sampler(3), ordered=ordered))
         before, after = parts_of(layer), parts_of(moved)
-        for name in ("attention.output", "attention.value.weight"):
+        places = [f"{place}.{name}" for place in layer.writers for name in ("output", "value.weight")]
+        for name in places:
             assert np.linalg.norm(before[name] - after[name]) > 0.5 * np.linalg.norm(before[name])
 
 
@@ -105,7 +106,7 @@ def test_canonical_forms(family: str, gauge: str) -> None:
         moved = act(block, layer, random_symmetry(block, layer, Sampler(11), ordered=ordered))
         # Directions of close singular values are determined up to rounding over their gap.
         balanced = canonical(block, fold(block, layer), "balanced", ordered=ordered).attention
-        bound = 1e-13 if gauge == "echelon" else 1e-14 / smallest_gap(balanced)
+        bound = 1e-13 if gauge == "echelon" or balanced is None else 1e-14 / smallest_gap(balanced)
         assert bound < 2e-11
         for other in (moved, form):
             assert distance(canonical(block, fold(block, other), gauge, ordered=ordered), form) < bound
@@ -138,7 +139,8 @@ def test_recovery(family: str) -> None:
             moved = act(block, layer, random_symmetry(block, layer, Sampler(seed, 25.0), ordered=ordered))
             found = recover(block, goal, fold(block, moved), ordered=ordered)
             assert distance(found.moved, goal) < 3e-14
-            assert found.condition == pytest.approx(25.0) or block.attention.qk_norm is not None
+            own = block.attention
+            assert found.condition == pytest.approx(25.0) or own is None or own.qk_norm is not None
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -132,6 +132,8 @@ MEAN_ROUNDING = 0.42
 """Root mean square of the relative error of rounding to nearest, in units of the roundoff."""
 RESIDUAL_MARGIN = 1.6
 """What expected residuals of products by latents are multiplied by: their errors are not independent."""
+COLLINEAR_ROWS = 0.9
+"""Rows of two channels whose cosine is below so much of that of their taps are not what their scale is read from."""
 TENSORS_AGREE = 3.0
 """Up to so many times the expected residual two tensors agree."""
 HEADS_AGREE = 1.4

@@ -24,9 +24,11 @@ from attngeom.models.layer import (
     LayerWeights,
     MLPWeights,
     NormWeights,
+    RecurrentWeights,
 )
+from attngeom.models.mixers import LENGTH_EPS
 from attngeom.models.model import Model
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Stack, TransformerBlock
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, RecurrentMixer, Stack, TransformerBlock
 
 
 def normalise(x: Array, norm: Norm) -> Array:
@@ -180,29 +182,71 @@ def apply_attention(
     latent = spec.latent.key_norm if spec.latent else None
     values = weights.value(_latent(source, weights.key_latent, latent).T)
     values = np.repeat(values, heads // len(values), axis=0)
-    mixed = np.einsum("hdv,hvj,hij->id", weights.output, values, shares, optimize=True)
-    return np.asarray(mixed + weights.output_bias)
+    mixed = np.einsum("hvj,hij->ihv", values, shares, optimize=True)
+    if weights.output_gate is not None:
+        mixed = mixed * scipy.special.expit(weights.output_gate(x.T)).transpose(2, 0, 1)
+    return np.asarray(np.einsum("hdv,ihv->id", weights.output, mixed, optimize=True) + weights.output_bias)
+
+
+def apply_recurrence(x: Array, spec: RecurrentMixer, weights: RecurrentWeights) -> Array:
+    """A recurrent mixer, token after token."""
+    share, count = spec.heads // spec.groups, len(x)
+    q, k, v = (_convolved(weights, name, x) for name in ("query", "key", "value"))
+    q, k = (np.repeat(rows, share, axis=0) for rows in (q, k))
+    steps = np.logaddexp(0, weights.step(x.T) + weights.step_shift[:, None])
+    decays, strengths = np.exp(-np.exp(weights.decay)[:, None] * steps), steps
+    if weights.strength is not None:
+        q, k = (rows / np.sqrt((rows**2).sum(axis=1, keepdims=True) + LENGTH_EPS) for rows in (q, k))
+        q, strengths = q / math.sqrt(spec.head_dim), scipy.special.expit(weights.strength(x.T))
+    state = np.zeros((spec.heads, spec.head_dim, spec.value_dim))
+    y = np.zeros((count, spec.heads, spec.value_dim))
+    for t in range(count):
+        state = state * decays[:, t, None, None]
+        new = v[:, :, t] - (np.einsum("ha,hav->hv", k[:, :, t], state) if spec.corrects else 0)
+        state = state + strengths[:, t, None, None] * k[:, :, t, None] * new[:, None]
+        y[t] = np.einsum("ha,hav->hv", q[:, :, t], state)
+    if weights.skip is not None:
+        y = y + weights.skip[:, None] * v.transpose(2, 0, 1)
+    gate = activate(weights.output_gate(x.T), "silu").transpose(2, 0, 1)
+    y = y * gate if spec.gates_first else y
+    y = normalise(y.reshape(count, -1, spec.normed), spec.norm).reshape(y.shape) * weights.gain
+    y = y if spec.gates_first else y * gate
+    return np.asarray(np.einsum("thv,hdv->td", y, weights.output, optimize=True) + weights.output_bias)
+
+
+def _convolved(weights: RecurrentWeights, name: str, x: Array) -> Array:
+    """SiLU of the convolution of a map, (heads, channels, tokens); zeros stand before the first token."""
+    taps = getattr(weights, f"{name}_taps")
+    rows = getattr(weights, name)(x.T)
+    padded = np.pad(rows, ((0, 0), (0, 0), (taps.shape[-1] - 1, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, taps.shape[-1], axis=-1)
+    return activate(np.einsum("hctk,hck->hct", windows, taps) + getattr(weights, f"{name}_shift")[..., None], "silu")
 
 
 def apply_layer(
     x: Array, block: TransformerBlock, layer: LayerWeights, memory: Array | None = None, table: Array | None = None
 ) -> Array:
     """One layer of the residual stream x (t, d); ``memory`` are the encoder's states for cross-attention."""
-    assert block.attention is not None and block.mlp is not None
     norms = layer.norms
-    u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
-    branch = apply_attention(u, u, block.attention, layer.attention, table)
-    branch = apply_norm(branch * block.residual_scale, block.attention_norms.output, norms.get("attention.output"))
-    if block.parallel:
-        if not block.shared_norm:
-            u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
-        return x + branch + _feed_forward(u, block, layer)
-    x = apply_norm(x + branch, block.attention_norms.stream, norms.get("attention.stream"))
+    if block.mixer is not None and layer.mixer is not None:
+        u = apply_norm(x, block.mixer_norms.input, norms.get("mixer.input"))
+        x = x + apply_recurrence(u, block.mixer, layer.mixer) * block.residual_scale
+    if block.attention is not None and layer.attention is not None:
+        u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
+        branch = apply_attention(u, u, block.attention, layer.attention, table)
+        branch = apply_norm(branch * block.residual_scale, block.attention_norms.output, norms.get("attention.output"))
+        if block.parallel:
+            if not block.shared_norm:
+                u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
+            return x + branch + _feed_forward(u, block, layer)
+        x = apply_norm(x + branch, block.attention_norms.stream, norms.get("attention.stream"))
     if block.cross is not None and layer.cross is not None:
         assert memory is not None
         u = apply_norm(x, block.cross_norms.input, norms.get("cross.input"))
         crossed = apply_attention(u, memory, block.cross, layer.cross)
         x = apply_norm(x + crossed, block.cross_norms.stream, norms.get("cross.stream"))
+    if block.mlp is None:
+        return x
     u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
     return apply_norm(x + _feed_forward(u, block, layer), block.mlp_norms.stream, norms.get("mlp.stream"))
 

@@ -70,11 +70,8 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
     stored, folded = model.layer(layer), ModelView(model).layer(layer)
     rows: list[HeadRow] = []
     remarks: list[Remark] = []
-    sublayers = [("attention", block.attention, stored.attention, folded.attention)]
-    if block.cross is not None and stored.cross is not None and folded.cross is not None:
-        sublayers.append(("cross", block.cross, stored.cross, folded.cross))
-    for part, spec, before, after in sublayers:
-        assert spec is not None
+    for part, spec in block.attentions.items():
+        before, after = stored.attentions[part], folded.attentions[part]
         table = _head_rows(layer, part, after, unit, spec.is_centred)
         rows += table
         remarks += _head_findings(layer, part, table, after, spec.is_centred)

@@ -39,15 +39,21 @@ def fold(block: TransformerBlock, layer: LayerWeights, memory: Memory | None = N
 
 def express(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """The folded layer with every bias in a place that the file has; raises InputError if there is none."""
-    if block.parallel and isinstance(layer.mlp, MLPWeights) and not has_bias(block, "mlp.input", "down"):
-        moved = layer.attention.with_(output_bias=layer.attention.output_bias + layer.mlp.down_bias)
-        mlp = layer.mlp.with_(down_bias=np.zeros_like(layer.mlp.down_bias))
-        layer = layer.with_(attention=moved, mlp=mlp)
+    layer = _constants_to_attention(block, layer)
     for place, weights in layer.attentions.items():
         layer = layer.with_(**{place: express_constant(block.attentions[place], weights)})
     for name, norm in block.input_norms.items():
         layer = _express_norm(block, layer, name, norm)
     return layer
+
+
+def _constants_to_attention(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+    """The constant of a parallel MLP without a place becomes one of attention."""
+    if not block.parallel or not isinstance(layer.mlp, MLPWeights) or has_bias(block, "mlp.input", "down"):
+        return layer
+    assert layer.attention is not None
+    moved = layer.attention.with_(output_bias=layer.attention.output_bias + layer.mlp.down_bias)
+    return layer.with_(attention=moved, mlp=layer.mlp.with_(down_bias=np.zeros_like(layer.mlp.down_bias)))
 
 
 def express_constant(spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
@@ -111,19 +117,19 @@ def _is_invertible(block: TransformerBlock, stored: LayerWeights, memory: Memory
     """Whether no gain that readers look through is zero."""
     names = [*block.input_norms, *(name for name in stored.norms if name.endswith("stream"))]
     gains = [stored.norms[name].gain for name in names]
-    gains += [latent.gain for latent in (stored.attention.key_latent, stored.attention.query_latent) if latent]
+    gains += [] if stored.mixer is None else [stored.mixer.gain]
+    for own in stored.attentions.values():
+        gains += [latent.gain for latent in (own.key_latent, own.query_latent) if latent]
     gains += [memory[1].gain] if memory is not None else []
     return all(bool(np.all(gain != 0)) for gain in gains)
 
 
 def _constants_to_values(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """Constants of the output that the file has no bias for, as value biases, which norms can take up."""
-    assert block.attention is not None
-    if block.attention.output_bias:
+    if block.attention is None or block.attention.output_bias:
         return layer
-    if block.parallel and isinstance(layer.mlp, MLPWeights) and not has_bias(block, "mlp.input", "down"):
-        moved = layer.attention.with_(output_bias=layer.attention.output_bias + layer.mlp.down_bias)
-        layer = layer.with_(attention=moved, mlp=layer.mlp.with_(down_bias=np.zeros_like(layer.mlp.down_bias)))
+    layer = _constants_to_attention(block, layer)
+    assert layer.attention is not None
     return layer.with_(attention=express_constant(block.attention, layer.attention))
 
 

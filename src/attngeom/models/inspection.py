@@ -114,22 +114,23 @@ def inspect_model(model: Model, progress: Progress | None = None, crew: Crew = 1
 
 
 def kind_of(spec: TransformerSpec) -> dict[str, Any]:
-    """The kind of the last stack's first block, in the words of the interface."""
-    block = spec.stack.kinds[0]
-    attention = block.attention
-    assert attention is not None
-    rotary = attention.rotary
+    """The kind of the last stack's first block with attention, and of its mixers, in the words of the interface."""
+    block = next((block for block in spec.stack.kinds if block.attention is not None), spec.stack.kinds[0])
+    own, mixer = block.attention, next((own.mixer for own in spec.stack.kinds if own.mixer is not None), None)
+    rotary = None if own is None else own.rotary
     biases = ("query", "key", "value", "output")
+    options = dict.fromkeys(("qk_norm", "softcap", "sinks")) if own is None else own.options
     return {
-        "heads": attention.heads,
-        "kv_heads": attention.groups,
-        "head_dim": attention.head_dim,
+        "heads": None if own is None else own.heads,
+        "kv_heads": None if own is None else own.groups,
+        "head_dim": None if own is None else own.head_dim,
         "rotary": None if rotary is None else {"layout": rotary.layout, "dims": rotary.dims},
-        "norm": _norm_words(block.attention_norms),
-        **attention.options,
-        "bias": [name for name in biases if getattr(attention, f"{name}_bias")],
-        "latent": None if attention.latent is None else attention.latent.key_rank,
+        "norm": _norm_words(block.mixer_norms if own is None else block.attention_norms),
+        **options,
+        "bias": [name for name in biases if own is not None and getattr(own, f"{name}_bias")],
+        "latent": None if own is None or own.latent is None else own.latent.key_rank,
         "parallel": block.parallel,
+        **({} if mixer is None else {"mixer": mixer.options}),
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights, RecurrentWeights
 from attngeom.models.layout import norm_specs
 from attngeom.models.probes import PAIRS, AttentionProbe, Input, LatentInput, Vectors
 from attngeom.models.readers import post_norms, switches, value_bias_is_constant
@@ -61,9 +61,9 @@ class LayerEvaluator:
         ``flat``: no reader of the stream sees what is written along 1. ``closes``: the head takes up the last norm.
         """
         self.block, self.layer, self.vectors, self.closes = block, layer, vectors, closes
-        assert block.attention is not None
-        self.order = range(block.attention.heads) if block.attention.alibi else order
-        self.width = layer.attention.output.shape[1]
+        own = block.attention
+        self.order = range(own.heads) if own is not None and own.alibi else order
+        self.width = layer.width
         self.memory, self.flat = memory, flat
         self.is_generic = True
         self.joint: list[Any] = []
@@ -71,7 +71,7 @@ class LayerEvaluator:
 
     def run(self) -> LayerInvariants:
         """All invariants of the layer."""
-        heads = [row for place in self.block.attentions for row in self._attention(place)]
+        heads = [*self._mixer(), *(row for place in self.block.attentions for row in self._attention(place))]
         units = self._units_or_experts()
         return LayerInvariants(heads, units, self._constants(), self.is_generic)
 
@@ -138,8 +138,46 @@ class LayerEvaluator:
             residues.append([LABELS[place], ranks[h], score + lengths[h], *beside[h], *numbers])
         return residues
 
+    def _mixer(self) -> list[Any]:
+        """Per head: its channels, each list sorted, and what its gates read.
+
+        A scale of a row goes into its taps, so that products of what both see are kept; a gain goes into the output.
+        """
+        mixer = self.layer.mixer
+        if mixer is None:
+            return []
+        source = self._input("mixer.input", self.block.mixer_norms.input)
+        gains = np.broadcast_to(integers(mixer.gain), mixer.output.shape[::2])
+        outputs = apply(mixer.output.transpose(0, 2, 1).reshape(-1, self.width), [self.output_probe])[:, 0]
+        written = outputs.reshape(gains.shape) * gains % P
+        values = [self._channels(mixer, "value", source), source.read(mixer.output_gate, "y"), written[..., None]]
+        keys = [self._channels(mixer, name, source) for name in ("key", "query")]
+        by_head, by_group = (np.concatenate(parts, axis=-1) for parts in (values, keys))
+        self.is_generic &= bool(np.all(by_head[..., 1] != 0) and np.all(by_group[..., 1] != 0) and np.all(written != 0))
+        gates = [source.read(gate, "r") for gate in (mixer.step, mixer.strength) if gate is not None]
+        numbers = [integers(own) for own in mixer.head_numbers.values()]
+        if self.block.mixer is not None and self.block.mixer.bias:
+            # Of two constants of a time step the sum is seen.
+            numbers[1], gates[0] = (numbers[1] + gates[0][..., 0]) % P, gates[0][..., 1:]
+        share = mixer.heads // mixer.groups
+        rows = []
+        for h in range(mixer.heads):
+            read = [int(x) for gate in gates for x in gate[h].ravel()]
+            channels = [sorted([int(x) for x in row] for row in own) for own in (by_group[h // share], by_head[h])]
+            rows.append(["mixer", *channels, read, [int(own[h]) for own in numbers]])
+        return rows
+
+    def _channels(self, mixer: RecurrentWeights, name: str, source: Input) -> Array:
+        """(heads, channels, 3): constant and value of the rows times a value of the taps, and the shift."""
+        taps, shift = getattr(mixer, f"{name}_taps"), integers(getattr(mixer, f"{name}_shift"))
+        seen = apply(taps.reshape(-1, taps.shape[-1]), [self.vectors.get("taps", taps.shape[-1])])
+        rows = source.read(getattr(mixer, name), "x") * seen.reshape(*shift.shape, 1) % P
+        return np.concatenate([rows, shift[..., None]], axis=-1)
+
     def _units_or_experts(self) -> list[Any]:
         """One list of invariants per hidden unit of a dense MLP, or one per expert."""
+        if self.layer.mlp is None:
+            return []
         source = self._reading("mlp")
         if isinstance(self.layer.mlp, MLPWeights):
             assert isinstance(self.block.mlp, MLP)
@@ -213,13 +251,12 @@ class LayerEvaluator:
     def _constants(self) -> list[Any]:
         """Constants of the outputs as far as they are seen, visible gains, joint invariants of heads and experts."""
         block, layer, probe = self.block, self.layer, self.vectors.get("r", self.width)
-        assert block.attention is not None
         values = list(self.joint)
         # The bias of an inner norm of the sum is a constant of the sublayer behind it.
         inner = {place: integers(layer.norms[name].bias) for place, name in post_norms(block).items() if name}
         parts = [
             (dot(integers(weights.output_bias) + inner.get(place, 0), self.output_probe) + self._seen_values(place)) % P
-            for place, weights in layer.attentions.items()
+            for place, weights in layer.writers.items()
         ]
         last = 0
         if isinstance(layer.mlp, MLPWeights):
@@ -252,8 +289,8 @@ class LayerEvaluator:
 
     def _seen_values(self, place: str) -> int:
         """What the values of an attention add to every token, if that is a constant."""
-        constant = value_bias_is_constant(self.block.attentions[place])
-        return self.value_constants[place] if constant else 0
+        own = self.block.attentions.get(place)
+        return self.value_constants[place] if own is not None and value_bias_is_constant(own) else 0
 
     def _centred_values(self, place: str) -> int:
         """The constant of the values seen by the centred probe."""

@@ -59,7 +59,8 @@ class AttentionWeights:
     output (H, d, v) with one bias (d). T = G except for latent attention, where T = 1 and plain keys and values read
     the key latent, queries the query latent. Gains of a QK-norm are (1 or heads, 2f + a₀): real parts, imaginary parts,
     plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores.
-    ``relative`` (H, rows) is added to scores by classes of distances.
+    ``relative`` (H, rows) is added to scores by classes of distances, sigmoids of ``output_gate`` (H, v, d) multiply
+    what heads mix.
     """
 
     rotated_query: Affine
@@ -76,6 +77,7 @@ class AttentionWeights:
     key_latent: LatentWeights | None = None
     gain_rests: tuple[Array, Array] | None = None
     relative: Array | None = None
+    output_gate: Affine | None = None
 
     @property
     def heads(self) -> int:
@@ -99,6 +101,11 @@ class AttentionWeights:
         """Rows of numbers of every head that are seen but for what is added to a whole row."""
         return {} if self.relative is None else {"relative": self.relative}
 
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The names of maps that gate what is written."""
+        return () if self.output_gate is None else ("output_gate",)
+
     @cached_property
     def grams(self) -> dict[str, Array]:
         """K Kᵀ, Q Qᵀ, V Vᵀ and OᵀO of plain rows, per group or head."""
@@ -107,6 +114,62 @@ class AttentionWeights:
         return {**products, "output": self.output.transpose(0, 2, 1) @ self.output}
 
     def with_(self, **changes: Any) -> AttentionWeights:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, eq=False)
+class RecurrentWeights:
+    """H heads of values in G groups that share queries and keys, of a `RecurrentMixer`.
+
+    Shapes: query and key (G, a, d), value and output_gate (H, v, d), their taps (…, κ) with the last tap for the token
+    itself, their shifts, what a convolution adds; step and strength (H, d); decay, step_shift and skip (H); gain
+    (H or 1, v); output (H, d, v) with one bias (d).
+    """
+
+    query: Affine
+    key: Affine
+    value: Affine
+    output_gate: Affine
+    step: Affine
+    strength: Affine | None
+    query_taps: Array
+    key_taps: Array
+    value_taps: Array
+    query_shift: Array
+    key_shift: Array
+    value_shift: Array
+    decay: Array
+    step_shift: Array
+    skip: Array | None
+    gain: Array
+    output: Array
+    output_bias: Array
+
+    @property
+    def heads(self) -> int:
+        return int(self.output.shape[0])
+
+    @property
+    def groups(self) -> int:
+        return int(self.key.weight.shape[0])
+
+    @property
+    def readers(self) -> dict[str, Affine]:
+        """The maps that read the stream."""
+        names = ("query", "key", "value", "output_gate", "step", "strength")
+        return {name: own for name in names if (own := getattr(self, name)) is not None}
+
+    @property
+    def head_numbers(self) -> dict[str, Array]:
+        """Numbers of every head, which no symmetry moves but the order of heads."""
+        own = {"decay": self.decay, "step_shift": self.step_shift}
+        return own if self.skip is None else {**own, "skip": self.skip}
+
+    @property
+    def grams(self) -> dict[str, Array]:
+        return {}
+
+    def with_(self, **changes: Any) -> RecurrentWeights:
         return replace(self, **changes)
 
 
@@ -145,10 +208,11 @@ class ExpertsWeights:
 class LayerWeights:
     """One layer: its sublayers and its norms, keyed ``attention.input``, ``mlp.output``, ``cross.stream`` and so on."""
 
-    attention: AttentionWeights
-    mlp: MLPWeights | ExpertsWeights
+    attention: AttentionWeights | None
+    mlp: MLPWeights | ExpertsWeights | None
     norms: Mapping[str, NormWeights] = field(default_factory=dict)
     cross: AttentionWeights | None = None
+    mixer: RecurrentWeights | None = None
 
     def with_(self, **changes: Any) -> LayerWeights:
         return replace(self, **changes)
@@ -160,8 +224,21 @@ class LayerWeights:
         return {name: weights for name, weights in both.items() if weights is not None}
 
     @property
+    def width(self) -> int:
+        """d, the width of the stream."""
+        written = [own.output_bias for own in self.writers.values()] + [own.down_bias for own in self.hidden.values()]
+        return len(written[0])
+
+    @property
+    def writers(self) -> dict[str, AttentionWeights | RecurrentWeights]:
+        """What writes by heads: the attentions and the mixer."""
+        return {**({} if self.mixer is None else {"mixer": self.mixer}), **self.attentions}
+
+    @property
     def hidden(self) -> dict[str, MLPWeights]:
         """The maps with hidden units by name: ``mlp``, or ``experts.0``, ``experts.1``, …, ``shared``."""
+        if self.mlp is None:
+            return {}
         if isinstance(self.mlp, MLPWeights):
             return {"mlp": self.mlp}
         experts = {f"experts.{number}": expert for number, expert in enumerate(self.mlp.experts)}
@@ -169,6 +246,7 @@ class LayerWeights:
 
     def with_hidden(self, name: str, weights: MLPWeights) -> LayerWeights:
         """The layer with another map of that name."""
+        assert self.mlp is not None
         if isinstance(self.mlp, MLPWeights):
             return self.with_(mlp=weights)
         if name == "shared":

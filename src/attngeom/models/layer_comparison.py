@@ -89,10 +89,8 @@ class LayerComparison:
 def _scaled(view: ModelView, layer: int, folded: LayerWeights) -> LayerWeights:
     block = view.model.block(layer)
     folded = scaled_outputs(block, folded)
-    folded = folded.with_(attention=scaled_queries(block.attention, folded.attention))
-    if folded.cross is not None:
-        folded = folded.with_(cross=scaled_queries(block.cross, folded.cross))
-    return folded
+    scaled = {place: scaled_queries(block.attentions[place], own) for place, own in folded.attentions.items()}
+    return folded.with_(**scaled)
 
 
 def compare_layers(
@@ -115,8 +113,9 @@ def compare_layers(
         del stored
         outputs.append(written(view, layer, own))
         folded.append(_scaled(view, layer, own))
-    if folded[0].attention.groups != folded[1].attention.groups:
-        folded = [own.with_(attention=expanded(own.attention)) for own in folded]
+    near, far = (layer.attention for layer in folded)
+    if near is not None and far is not None and near.groups != far.groups:
+        folded = [folded[0].with_(attention=expanded(near)), folded[1].with_(attention=expanded(far))]
     folded[0], own_gauge = even_rows(block, folded[0])
     folded[1], gauge = even_rows(block, folded[1])
     noise = largest_noise(item for loss in losses for item in loss.items())

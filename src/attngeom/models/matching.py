@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.trials import RANDOM_PROJECTIONS
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, MLPWeights, RecurrentWeights
 from attngeom.models.specification import MLP
 
 SEED = 20240229
+GOLDEN = (np.sqrt(5) - 1) / 2
+"""Multiples of it modulo 1 are spread evenly: numbers that tell rows of equal norms apart."""
 
 
 def head_features(weights: AttentionWeights) -> Array:
@@ -47,15 +51,24 @@ def _core_values(inner: Array, outer: Array, share: int) -> Array:
 
 
 def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, Array]:
-    """Orders (heads, groups) of ``other`` that bring it next to ``one``: Hungarian on groups, Hungarian inside."""
+    """Orders (heads, groups) of ``other`` that bring it next to ``one``."""
+    return _match_groups(head_features(one), head_features(other), one.groups)
+
+
+def _evened(left: Array, right: Array) -> tuple[Array, Array]:
+    """Features relative to the larger of both: one that is zero in one of the models does not outweigh all others."""
+    axes = tuple(range(left.ndim - 1))
+    largest = np.maximum(np.abs(left).max(axis=axes, initial=0.0), np.abs(right).max(axis=axes, initial=0.0))
+    scale = np.where(largest > 0, largest, 1.0)
+    return left / scale, right / scale
+
+
+def _match_groups(left: Array, right: Array, groups: int) -> tuple[Array, Array]:
+    """Orders (heads, groups) by features of heads: Hungarian on groups, Hungarian inside."""
     from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
 
-    left, right = head_features(one), head_features(other)
-    groups, share = one.groups, one.heads // one.groups
-    # Relative to the larger of both: a feature that is zero in one of the models does not outweigh all others.
-    largest = np.maximum(np.abs(left).max(axis=0), np.abs(right).max(axis=0))
-    scale = np.where(largest > 0, largest, 1.0)
-    left, right = (left / scale).reshape(groups, share, -1), (right / scale).reshape(groups, share, -1)
+    share = len(left) // groups
+    left, right = (own.reshape(groups, share, -1) for own in _evened(left, right))
     costs = np.empty((groups, groups))
     inside: dict[tuple[int, int], Array] = {}
     for g in range(groups):
@@ -67,6 +80,90 @@ def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, 
     order = linear_sum_assignment(costs)[1]
     heads = np.concatenate([h * share + inside[g, h] for g, h in enumerate(order)])
     return heads, order
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelOrders:
+    """Orders of groups (G), heads (H), channels of keys (G, a) and of values (H, v) of a mixer."""
+
+    groups: Array
+    heads: Array
+    keys: Array
+    values: Array
+
+
+def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> ChannelOrders:
+    """The orders of ``other`` that bring it next to ``one``: heads by what their gates read, then their channels."""
+    keys, values = (
+        _evened(*(_channel_features(mixer, names) for mixer in (one, other)))
+        for names in (("key", "query"), ("value", "output_gate"))
+    )
+    share = one.heads // one.groups
+    heads = [
+        np.concatenate(
+            [_moments(value), np.repeat(_moments(key), share, axis=0), _gate_features(mixer)], axis=1
+        )
+        for key, value, mixer in zip(keys, values, (one, other))
+    ]  # fmt: skip
+    by_head, by_group = _match_groups(heads[0], heads[1], one.groups)
+    return ChannelOrders(
+        by_group,
+        by_head,
+        np.stack([assign_points(own, keys[1][g]) for own, g in zip(keys[0], by_group)]),
+        np.stack([assign_points(own, values[1][h]) for own, h in zip(values[0], by_head)]),
+    )
+
+
+def match_values(one: AttentionWeights, other: AttentionWeights) -> Array:
+    """Orders (groups, v) of the coordinates of gated values, by what their gates read and products that scales keep."""
+    left, right = _evened(*(_value_features(weights) for weights in (one, other)))
+    return np.stack([assign_points(*pair) for pair in zip(left, right)])
+
+
+def _value_features(weights: AttentionWeights) -> Array:
+    """(groups, v, ·): for every head of a group the gates, and what values read times what they write."""
+    rng, share = np.random.default_rng(SEED), weights.heads // weights.groups
+    assert weights.output_gate is not None
+    read = np.repeat(_projected(weights.value, rng), share, axis=0)
+    written = weights.output.transpose(0, 2, 1) @ rng.normal(size=(weights.output.shape[1], RANDOM_PROJECTIONS))
+    columns = np.concatenate([_projected(weights.output_gate, rng), read * written], axis=-1)
+    by_group = columns.reshape(weights.groups, share, *columns.shape[1:])
+    return by_group.transpose(0, 2, 1, 3).reshape(weights.groups, columns.shape[1], -1)
+
+
+def _channel_features(mixer: RecurrentWeights, names: tuple[str, ...]) -> Array:
+    """Per channel projections of its maps, times those of their taps, which no scale changes; of what gates write."""
+    rng = np.random.default_rng(SEED)
+    columns = []
+    for name in names:
+        points = _projected(getattr(mixer, name), rng)
+        taps = getattr(mixer, f"{name}_taps", None)
+        if taps is None:
+            columns.append(points)
+            written = rng.normal(size=(mixer.output.shape[1], RANDOM_PROJECTIONS))
+            columns.append((mixer.output * mixer.gain[:, None]).transpose(0, 2, 1) @ written)
+        else:
+            columns += [points * (taps @ rng.normal(size=(taps.shape[-1], RANDOM_PROJECTIONS)))]
+            columns.append(getattr(mixer, f"{name}_shift")[..., None])
+    return np.concatenate(columns, axis=-1)
+
+
+def _projected(reader: Affine, rng: np.random.Generator) -> Array:
+    directions = rng.normal(size=(reader.weight.shape[-1], RANDOM_PROJECTIONS))
+    return np.asarray(reader.weight @ directions + reader.bias[..., None] * rng.normal(size=RANDOM_PROJECTIONS))
+
+
+def _moments(points: Array) -> Array:
+    """Means of features and of their squares over the channels of a head."""
+    return np.concatenate([points.mean(axis=1), (points**2).mean(axis=1)], axis=1)
+
+
+def _gate_features(mixer: RecurrentWeights) -> Array:
+    """Per head what its gates read, and its numbers."""
+    rng = np.random.default_rng(SEED)
+    gates = [mixer.step] if mixer.strength is None else [mixer.step, mixer.strength]
+    numbers = np.stack([*mixer.head_numbers.values()], axis=1)
+    return np.concatenate([*(_projected(gate, rng) for gate in gates), numbers], axis=1)
 
 
 def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:

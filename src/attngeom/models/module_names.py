@@ -29,7 +29,8 @@ GRANITE = {
 
 EXPERTS = {
     **dict.fromkeys(
-        ("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen2_moe", "qwen3_moe"), decoders.EXPERTS
+        ("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen2_moe", "qwen3_moe", "qwen3_next"),
+        decoders.EXPERTS,
     ),
     "mixtral": llama.EXPERTS,
 }
@@ -76,7 +77,7 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         return [(_vit_name(name), None)]
     if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:
         return [("embed_out.weight", None)]
-    if model_type in ("granitemoe", "granitemoeshared"):
+    if model_type in ("granitemoe", "granitemoeshared", "granitemoehybrid"):
         return [(re.sub(r"(?<=block_sparse_moe\.)[a-z_.]+$", lambda part: GRANITE.get(part[0], part[0]), name), None)]
     if not isinstance(model_type, str) or model_type not in EXPERTS:
         return [(name, None)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from attngeom.models.layout import AttentionLayout, MLPLayout, norm_specs
+from attngeom.models.layout import AttentionLayout, MixerLayout, MLPLayout, norm_specs
 from attngeom.models.model import Model
 from attngeom.models.specification import Experts
 from attngeom.models.tensor_errors import TensorPart, norm_bias_part, norm_part
@@ -55,12 +55,13 @@ class TensorNames:
         model, layer = self.model.origin(self.layer)
         stack, index = model.place(layer)
         layout, mlp = model.places.blocks[stack.name], stack.block(index).mlp
-        rows = [*_attention(layout.attention, "attention", "attention.input")]
-        if layout.cross is not None:
-            rows += _attention(layout.cross, "cross", "cross.input")
-        if isinstance(mlp, Experts):
-            rows += _experts(layout.experts or layout.mlp, mlp)
-        else:
+        rows = [] if layout.mixer is None else [*_mixer(layout.mixer)]
+        for place, own in (("attention", layout.attention), ("cross", layout.cross)):
+            rows += [] if own is None else _attention(own, place, f"{place}.input")
+        units = layout.experts or layout.mlp
+        if isinstance(mlp, Experts) and units is not None:
+            rows += _experts(units, mlp)
+        elif layout.mlp is not None:
             rows += _units(layout.mlp, "mlp", "")
         for norm in norm_specs(stack.block(index)):
             name = layout.norms.get(norm, norm)
@@ -95,10 +96,28 @@ def _attention(layout: AttentionLayout, place: str, norm: str) -> Iterator[Row]:
     else:
         maps |= dict.fromkeys((*SIDES, "rotated_key"), layout.fused)
         rows |= {side: f" ({side} rows)" for side in (*SIDES, "rotated_key")}
+    maps["output_gate"], rows["output_gate"] = layout.query, " (gate rows)"
     for part, name in maps.items():
         yield from _linear(TensorPart(place, part), name, norm, rows.get(part, ""))
     others = {"query_gain": f"{layout.query_norm}.weight", "key_gain": f"{layout.key_norm}.weight", **layout.extras}
     yield from ((TensorPart(place, part), TensorPlace(name)) for part, name in others.items())
+
+
+def _mixer(layout: MixerLayout) -> Iterator[Row]:
+    """Maps, convolutions, numbers, gains and the output of a mixer."""
+    for packed in layout.maps:
+        for part in packed.parts:
+            rows = f" ({part.replace('_', ' ')} rows)" if len(packed.parts) > 1 else ""
+            yield from _linear(TensorPart("mixer", part), packed.name, "mixer.input", rows)
+    for packed in layout.convolutions:
+        for part in packed.parts:
+            rows = f" ({part} channels)" if len(packed.parts) > 1 else ""
+            taps = TensorPart("mixer", f"{part}_taps")
+            yield taps, TensorPlace(f"{packed.name}.weight", rows)
+            yield TensorPart("mixer", f"{part}_shift"), TensorPlace(f"{packed.name}.bias", rows, taps)
+    numbers = {**layout.numbers, "gain": f"{layout.gain}.weight"}
+    yield from ((TensorPart("mixer", part), TensorPlace(name)) for part, name in numbers.items())
+    yield from _linear(TensorPart("mixer", "output"), layout.output, "mixer.input")
 
 
 def _units(layout: MLPLayout, place: str, below: str) -> Iterator[Row]:

@@ -131,7 +131,7 @@ def _shifts(factor: RowFactor, layer: LayerWeights) -> Array:
 
     0 for rows of zeros, and for one rotated key for all heads, whose scale all of them share.
     """
-    weights, groups = factor.weights(layer), factor.weights(layer).groups
+    weights, groups = factor.weights(layer), factor.sets(layer)
     if factor.copies(layer) != groups:
         return np.zeros((groups, factor.size(layer)))
     one, two = (np.linalg.norm(slot.weight(weights), axis=-1) for slot in (factor.dual, factor.carried))

@@ -9,8 +9,15 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
-from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
+from attngeom.models.layer import (
+    AttentionWeights,
+    ExpertsWeights,
+    LayerWeights,
+    MLPWeights,
+    NormWeights,
+    RecurrentWeights,
+)
+from attngeom.models.specification import MLP, PLACES, Experts, GroupedAttention, TransformerBlock
 
 Change = Callable[[str, Affine], Affine]
 """change(reader, map): the new map of a reader named query, key, value, gate, up, router, latent …"""
@@ -31,13 +38,13 @@ def map_attention(weights: AttentionWeights, change: Change) -> AttentionWeights
             changes["query"] = change("query", weights.query)
             changes["rotated_query"] = change("rotated_query", weights.rotated_query)
         return weights.with_(**changes)
-    names = ("rotated_query", "rotated_key", "query", "key", "value")
+    names = ("rotated_query", "rotated_key", "query", "key", "value", *weights.gates)
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
 def map_cross_queries(weights: AttentionWeights, change: Change) -> AttentionWeights:
     """Change the maps of cross-attention that read the decoder's stream."""
-    names = ("rotated_query", "query")
+    names = ("rotated_query", "query", *weights.gates)
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
@@ -47,8 +54,18 @@ def map_cross_memory(weights: AttentionWeights, change: Change) -> AttentionWeig
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
-def map_mlp(weights: MLPWeights | ExpertsWeights, change: Change) -> MLPWeights | ExpertsWeights:
+def map_mixer(weights: RecurrentWeights, change: Change) -> RecurrentWeights:
+    """Change every map of a mixer, all of which read the residual stream."""
+    return weights.with_(**{name: change(name, reader) for name, reader in weights.readers.items()})
+
+
+Units = MLPWeights | ExpertsWeights | None
+
+
+def map_mlp(weights: Units, change: Change) -> Units:
     """Change every map of the MLP or of the experts that reads the residual stream."""
+    if weights is None:
+        return None
     if isinstance(weights, MLPWeights):
         return _map_units(weights, change)
     return weights.with_(
@@ -71,7 +88,7 @@ def post_norms(block: TransformerBlock) -> dict[str, str]:
     >>> post_norms(published("bert-base").stack.block(0))
     {'attention': '', 'mlp': 'attention.stream'}
     """
-    places = [place for place, norms in zip(("attention", "cross", "mlp"), block.norms) if norms.stream is not None]
+    places = [place for place, norms in zip(PLACES, block.norms) if norms.stream is not None]
     return {place: f"{before}.stream" if before else "" for before, place in zip(["", *places], places)}
 
 
@@ -79,11 +96,15 @@ def map_readers(block: TransformerBlock, layer: LayerWeights, norm: str, change:
     """Change every map that reads a norm at the input of a sublayer, or a norm of the sum before it."""
     behind = {before: f"{place}.input" for place, before in post_norms(block).items()}
     norm = behind.get(norm, norm)
+    if norm == "mixer.input":
+        assert layer.mixer is not None
+        return layer.with_(mixer=map_mixer(layer.mixer, change))
     if norm == "cross.input":
         assert layer.cross is not None
         return layer.with_(cross=map_cross_queries(layer.cross, change))
     if norm == "mlp.input":
         return layer.with_(mlp=map_mlp(layer.mlp, change))
+    assert layer.attention is not None
     layer = layer.with_(attention=map_attention(layer.attention, change))
     return layer.with_(mlp=map_mlp(layer.mlp, change)) if block.shared_norm else layer
 
@@ -138,10 +159,17 @@ def has_bias(block: TransformerBlock, norm: str, reader: str) -> bool:
             return {"router": mlp.router_bias, "shared_gate": False}.get(reader, unit)
         assert isinstance(mlp, MLP)
         return mlp.down_bias if reader == "down" else mlp.up_bias
+    if reading_place(norm, reader) == "mixer":
+        return block.mixer is not None and block.mixer.bias
     attention = block.attentions[reading_place(norm, reader)]
     if attention.latent is not None:
         return attention.latent.bias and reader in ("latent", "rotated_key")
-    flags = {"query": attention.query_bias, "key": attention.key_bias, "value": attention.value_bias}
+    flags = {
+        "query": attention.query_bias,
+        "output_gate": attention.query_bias,
+        "key": attention.key_bias,
+        "value": attention.value_bias,
+    }
     return flags[reader.removeprefix("rotated_")]
 
 

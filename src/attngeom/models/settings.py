@@ -16,7 +16,7 @@ STORAGE = frozenset(
 )  # fmt: skip
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""
 
-LATER = frozenset({"relative"})
+LATER = frozenset({"relative", "output_gate"})
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 
 HARMLESS = frozenset(
@@ -36,7 +36,8 @@ HARMLESS = frozenset(
         "num_nextn_predict_layers", "mask_feature_length", "mask_feature_prob", "mask_feature_min_masks",
         "mask_time_prob", "mask_time_length", "mask_time_min_masks", "apply_spec_augment", "chunk_size_feed_forward",
         "encoder_stride", "pooler_act", "pooler_output_size", "median_filter_width", "classifier_proj_size",
-        "use_weighted_layer_sum",
+        "use_weighted_layer_sum", "chunk_size", "mamba_chunk_size", "time_step_min", "time_step_max",
+        "time_step_floor", "time_step_rank", "rescale_prenorm_residual", "z_loss_coefficient", "num_logits_to_keep",
     }
 )  # fmt: skip
 """Keys of config.json that do not change the function of the weights on given inputs."""
@@ -59,7 +60,9 @@ def flatten(value: Any, name: str = "") -> dict[str, Any]:
 def block_settings(block: TransformerBlock) -> dict[str, Any]:
     """The constants of a block that change its function, storage left out."""
     settings = {key: value for key, value in flatten(block.to_json()).items() if not _is_storage(key)}
-    return {key: value for key, value in settings.items() if key.split(".")[-1] not in LATER or value is not None}
+    absent = {key for key in settings if block.mixer is None and key.startswith("mixer")}
+    absent |= {key for key, value in settings.items() if key.split(".")[-1] in LATER and value in (None, False)}
+    return {key: value for key, value in settings.items() if key not in absent}
 
 
 def _is_storage(key: str) -> bool:

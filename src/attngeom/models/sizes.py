@@ -113,7 +113,7 @@ def is_whole(block: TransformerBlock, weights: LayerWeights) -> bool:
     """Whether nothing of a layer can be left out, as `match_sizes` would: all parts contribute, experts differ."""
     if _is_identity(block, weights):
         return False
-    live, own = _live_parts(block, weights), weights.attention.heads
+    live, own = _live_parts(block, weights), 0 if weights.attention is None else weights.attention.heads
     return (live.units, live.heads) == (_units(block.mlp), own) and (live.dense is None or isinstance(block.mlp, MLP))
 
 
@@ -123,7 +123,7 @@ def _is_identity(block: TransformerBlock, weights: LayerWeights) -> bool:
         return False
     silent = [
         _is_silent(weights.norms.get(f"{place}.output"), own.output, own.output_bias)
-        for place, own in weights.attentions.items()
+        for place, own in weights.writers.items()
     ]
     output = weights.norms.get("mlp.output")
     silent += [_is_silent(output, mlp.down, mlp.down_bias) for mlp in weights.hidden.values()]
@@ -154,7 +154,8 @@ def _live_parts(block: TransformerBlock, layer: LayerWeights) -> LiveParts:
     dense = _as_dense(block.mlp, layer)
     units = _live_units(block.mlp, layer)
     of_dense = units if dense is None or isinstance(block.mlp, MLP) else _live_units(dense, layer)
-    return LiveParts(units=units, heads=len(_live_heads(layer.attention)), dense=dense, dense_units=of_dense)
+    heads = 0 if layer.attention is None else len(_live_heads(layer.attention))
+    return LiveParts(units=units, heads=heads, dense=dense, dense_units=of_dense)
 
 
 def _common(
@@ -176,7 +177,8 @@ def _common(
 
 
 def _can_drop_heads(spec: GroupedAttention | None) -> bool:
-    return spec is not None and not spec.alibi and not spec.is_joint and spec.latent is None
+    plain = spec is not None and not spec.alibi and not spec.is_joint and not spec.output_gate
+    return plain and spec is not None and spec.latent is None
 
 
 def _live_heads(weights: AttentionWeights) -> Array:
@@ -198,6 +200,8 @@ def _with_units(spec: Units, width: int) -> Units:
 def _live_units(spec: Units, layer: LayerWeights) -> int:
     """The largest number of units of one MLP that contribute something."""
     mlp = layer.mlp
+    if mlp is None:
+        return 0
     if isinstance(mlp, MLPWeights):
         assert isinstance(spec, MLP)
         return int(is_live(spec, mlp).sum())
@@ -236,10 +240,10 @@ def _as_dense(spec: Units, layer: LayerWeights) -> MLP | None:
     fixed = spec.normalised or (spec.router == "softmax" and spec.active == spec.count)
     if not fixed or spec.shared is not None:
         return None
-    first = parts_of(LayerWeights(layer.attention, mlp.experts[0]))
+    first = parts_of(LayerWeights(None, mlp.experts[0]))
     for expert in mlp.experts[1:]:
-        other = parts_of(LayerWeights(layer.attention, expert))
-        if any(not np.array_equal(first[name], other[name]) for name in first if name.startswith("mlp.")):
+        other = parts_of(LayerWeights(None, expert))
+        if any(not np.array_equal(first[name], other[name]) for name in first):
             return None
     return spec.expert
 
@@ -259,11 +263,12 @@ def _fit(block: TransformerBlock, wanted: TransformerBlock, layer: LayerWeights)
         assert isinstance(spec, MLP) and isinstance(wanted.mlp, MLP)
         layer = layer.with_(mlp=_fit_units(spec, mlp, wanted.mlp.width))
     elif isinstance(spec, Experts) and isinstance(wanted.mlp, Experts):
+        assert isinstance(mlp, ExpertsWeights)
         width = wanted.mlp.expert.width
         layer = layer.with_(mlp=mlp.with_(experts=tuple(_fit_units(spec.expert, e, width) for e in mlp.experts)))
-    assert wanted.attention is not None
-    if wanted.attention.heads != layer.attention.heads or wanted.attention != block.attention:
-        layer = layer.with_(attention=_fit_heads(layer.attention, wanted.attention.heads))
+    own, heads = layer.attention, wanted.attention
+    if own is not None and heads is not None and (heads.heads != own.heads or heads != block.attention):
+        layer = layer.with_(attention=_fit_heads(own, heads.heads))
     return layer
 
 

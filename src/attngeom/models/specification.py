@@ -17,6 +17,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import CONFIGURED_SIZES
 from attngeom.models.checked import Checked, require
+from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.sublayers import (
     MLP,
     Activation,
@@ -41,6 +42,7 @@ __all__ = [
     "Norm",
     "Norms",
     "QKNorm",
+    "RecurrentMixer",
     "RelativeTable",
     "Rotary",
     "Stack",
@@ -61,9 +63,13 @@ class Norms(Checked):
         return sum(norm.parameters(width) for norm in (self.input, self.output, self.stream) if norm is not None)
 
 
+PLACES = ("mixer", "attention", "cross", "mlp")
+"""The sublayers of a block by the names of their fields, in the order of the computation."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TransformerBlock(Checked):
-    """Attention, cross-attention (decoders) and MLP, each added to the residual stream.
+    """A recurrent mixer or attention, cross-attention (decoders) and MLP, each added to the residual stream.
 
     ``parallel``: attention and MLP read the same x and both are added to it; ``shared_norm``: they read the same
     normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None. ``residual_scale`` multiplies what
@@ -79,9 +85,16 @@ class TransformerBlock(Checked):
     parallel: bool = False
     shared_norm: bool = False
     residual_scale: float = 1.0
+    mixer: RecurrentMixer | None = None
+    mixer_norms: Norms = Norms()
 
     def check(self) -> None:
-        require(self.attention is not None or self.mlp is not None, "a block without attention and MLP given")
+        parts = (self.mixer, self.attention, self.mlp)
+        require(parts != (None, None, None), "a block without mixer, attention and MLP given; one is required")
+        alone = self.mixer is None or (self.attention is None and self.cross is None and not self.parallel)
+        require(alone, "a mixer beside attention or in a parallel block given; not known")
+        plain = self.mixer is None or (self.mixer_norms.output is None and self.mixer_norms.stream is None)
+        require(plain, "a mixer with a norm behind it given; not known")
         require(self.parallel or not self.shared_norm, "a shared norm in a sequential block given; parallel is needed")
         require(not self.shared_norm or self.mlp_norms.input is None, "a shared norm and an MLP norm given; drop one")
         outputs = (self.attention_norms.output, self.mlp_norms.output, self.cross)
@@ -95,7 +108,7 @@ class TransformerBlock(Checked):
 
     @property
     def norms(self) -> tuple[Norms, ...]:
-        return self.attention_norms, self.cross_norms, self.mlp_norms
+        return self.mixer_norms, self.attention_norms, self.cross_norms, self.mlp_norms
 
     @property
     def attentions(self) -> dict[str, GroupedAttention]:
@@ -114,13 +127,14 @@ class TransformerBlock(Checked):
     @property
     def input_norms(self) -> dict[str, Norm]:
         """The norms at the inputs of the sublayers that exist, by their names in a layer."""
-        norms = zip(("attention", "cross", "mlp"), self.norms)
+        norms = zip(PLACES, self.norms)
         return {f"{name}.input": own.input for name, own in norms if own.input is not None}
 
     def parameters(self, width: int, source: int) -> int:
         """Number of weights; ``source`` is the width of the stream that cross-attention reads."""
         norms = sum(norms.parameters(width) for norms in self.norms)
         own = 0 if self.attention is None else self.attention.parameters(width, width)
+        own += 0 if self.mixer is None else self.mixer.parameters(width)
         cross = 0 if self.cross is None else self.cross.parameters(width, source)
         return norms + own + cross + (0 if self.mlp is None else self.mlp.parameters(width))
 

@@ -169,7 +169,8 @@ class GroupedAttention(Checked):
     ``head_dim`` is the width of a query and key (for latent attention: unrotated and rotated part together),
     ``scale`` multiplies the scores, ``softcap`` c replaces a score s by c·tanh(s/c), ``sinks`` adds one learned logit
     per head to the denominator, ``alibi`` a fixed slope per head, times the scale if it is "scaled", ``window`` limits
-    the distance (None: no limit), ``relative`` is a table of positions of this layer alone.
+    the distance (None: no limit), ``relative`` is a table of positions of this layer alone. ``output_gate``: what heads
+    mix is multiplied by sigmoids of a further map, entry by entry; it has a bias if queries have one.
     """
 
     heads: int
@@ -190,6 +191,7 @@ class GroupedAttention(Checked):
     window: int | None = None
     latent: Latent | None = None
     relative: RelativeTable | None = None
+    output_gate: bool = False
 
     def check(self) -> None:
         plain = self.relative is None or (self.rotary is None and not self.alibi and not self.sinks)
@@ -205,8 +207,8 @@ class GroupedAttention(Checked):
         require(self.softcap is None or self.softcap > 0, f"softcap {self.softcap} given; a positive one is required")
         if self.latent is not None:
             biases = self.query_bias or self.key_bias or self.value_bias
-            plain = self.groups == self.heads and self.qk_norm is None and not biases
-            require(plain, "latent attention with grouped heads, a QK-norm or biases of q, k, v given; not known")
+            plain = self.groups == self.heads and self.qk_norm is None and not biases and not self.output_gate
+            require(plain, "latent attention with grouped heads, a QK-norm, a gate or biases given; not known")
 
     # What options mean to others: nobody else asks which options there are.
 
@@ -258,8 +260,8 @@ class GroupedAttention(Checked):
 
     @property
     def shares_sum_to_one(self) -> bool:
-        """Whether the weights of a token add up to one, so that value biases add a constant; a sink takes a share."""
-        return not self.sinks
+        """Whether value biases add a constant: weights of a token add up to one, but for a sink, and nothing gates."""
+        return not self.sinks and not self.output_gate
 
     @property
     def sees_later(self) -> bool:
@@ -317,7 +319,7 @@ class GroupedAttention(Checked):
                 if norm is not None
             )
             return query + (r_k + self.rotated) * (source + bias) + heads * (self.unrotated + v) * r_k + norms + output
-        query = heads * a * (width + self.query_bias)
+        query = heads * (a + v * self.output_gate) * (width + self.query_bias)
         key_value = groups * a * (source + self.key_bias) + groups * v * (source + self.value_bias)
         gains = 0
         if self.qk_norm is not None:

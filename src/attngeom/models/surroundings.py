@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Norms, TransformerBlock
+from attngeom.models.specification import (
+    MLP,
+    PLACES,
+    Experts,
+    GroupedAttention,
+    Norm,
+    Norms,
+    RecurrentMixer,
+    TransformerBlock,
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ class Sublayer:
     """
 
     place: str
-    map: GroupedAttention | MLP | Experts
+    map: RecurrentMixer | GroupedAttention | MLP | Experts
     norms: Norms
     before: Norm | None
 
@@ -75,26 +84,28 @@ class Sublayer:
     def label(self) -> str:
         if isinstance(self.map, GroupedAttention):
             return "cross-attention" if self.is_cross else "attention"
+        if isinstance(self.map, RecurrentMixer):
+            return "mixer"
         return "MLP" if isinstance(self.map, MLP) else "experts"
 
     @property
     def writer(self) -> tuple[int, bool] | None:
         """The number of columns of the matrix that writes, and whether it adds a bias; None for experts."""
-        if isinstance(self.map, GroupedAttention):
+        if isinstance(self.map, GroupedAttention | RecurrentMixer):
             return self.map.heads * self.map.value_dim, self.map.output_bias
         return (self.map.width, self.map.down_bias) if isinstance(self.map, MLP) else None
 
 
 def sublayers(block: TransformerBlock) -> list[Sublayer]:
-    """Attention, cross-attention and MLP, as far as the block has them.
+    """Mixer, attention, cross-attention and MLP, as far as the block has them.
 
     >>> mlp = MLP(width=4, activation="silu", gated=True)
     >>> [part.label for part in sublayers(TransformerBlock(attention=None, mlp=mlp))]
     ['MLP']
     """
-    places = (("attention", block.attention), ("cross", block.cross), ("mlp", block.mlp))
     parts = []
-    for (place, own), norms in zip(places, block.norms):
+    for place, norms in zip(PLACES, block.norms):
+        own = getattr(block, place)
         before = block.attention_norms.input if place == "mlp" and block.shared_norm else norms.input
         if own is not None:
             parts.append(Sublayer(place=place, map=own, norms=norms, before=before))

@@ -38,6 +38,7 @@ class UnnormedTables:
         def change(_: str, reader: Affine) -> Affine:
             return Affine(reader.weight @ self.back, reader.bias + reader.weight @ self.shift)
 
+        assert layer.attention is not None
         attention = map_attention(layer.attention, change)
         return layer.with_(attention=replace(attention, output_bias=attention.output_bias + self.shift))
 
@@ -51,6 +52,7 @@ class UnnormedTables:
     def noise(self, stored: LayerWeights, folded: LayerWeights) -> Noise:
         """Per part of the first layer the size of what was summed over what is left."""
         before, after = stored.attention, folded.attention
+        assert before is not None and after is not None
         errors: dict[TensorPart, float] = {}
         shift, spread = self.shift**2, (self.back**2).sum(axis=1)
         lost = [float(np.linalg.norm(before.output_bias)), float(np.linalg.norm(self.shift))]

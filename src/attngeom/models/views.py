@@ -6,7 +6,7 @@ is dropped where every reader is a LayerNorm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,11 +15,12 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.folding import fold
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import AttentionWeights, LayerWeights, NormWeights
 from attngeom.models.matching import assign_points
 from attngeom.models.model import Model
-from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mlp
+from attngeom.models.readers import Change, map_attention, map_cross_memory, map_cross_queries, map_mixer, map_mlp
 from attngeom.models.specification import GroupedAttention, Norm, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry import GroupedHeadOrder, Symmetry, act
 from attngeom.models.symmetry.norms import reader_change
 from attngeom.models.unnormed_tables import UnnormedTables, fix_tables
@@ -254,9 +255,8 @@ def is_tied(spec: TransformerSpec) -> bool:
     return spec.head is not None and spec.head.tied
 
 
-def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> AttentionWeights:
+def scaled_queries(spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
     """Scale and rotary amplitude multiplied into the queries (into their gains under a QK-norm)."""
-    assert spec is not None
     amplitude = 1.0 if spec.rotary is None else spec.rotary.amplitude**2
     f = weights.rotated_query.weight.shape[1]
     if weights.query_gain is not None:
@@ -272,11 +272,8 @@ def scaled_queries(spec: GroupedAttention | None, weights: AttentionWeights) -> 
 
 def scaled_outputs(block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
     """The residual scale multiplied into what attention and MLP write."""
-    scale, attention = block.residual_scale, layer.attention
-    if scale == 1:
-        return layer
-    attention = attention.with_(output=attention.output * scale, output_bias=attention.output_bias * scale)
-    return layer.with_(attention=attention, mlp=_map_writers(layer.mlp, lambda down: down * scale))
+    scale = block.residual_scale
+    return layer if scale == 1 else _map_writers(layer, lambda written: written * scale)
 
 
 def can_flatten(spec: TransformerSpec) -> bool:
@@ -286,12 +283,11 @@ def can_flatten(spec: TransformerSpec) -> bool:
     """
     blocks = [block for stack in spec.stacks for block in stack.kinds]
     inputs = [
-        stack.embedding_norm if first and block.attention_norms.input is None else block.attention_norms.input
+        stack.embedding_norm if first and part.before is None else part.before
         for stack in spec.stacks
-        for first, block in zip((True, *(False,) * len(stack)), stack.blocks)
+        for layer, block in enumerate(stack.blocks)
+        for first, part in zip((not layer, *(False,) * 3), sublayers(block))
     ]
-    inputs += [block.mlp_norms.input for block in blocks if not block.shared_norm]
-    inputs += [block.cross_norms.input for block in blocks if block.cross is not None]
     inputs += [stack.final_norm for stack in spec.stacks]
     behind = any(p.output or p.stream for block in blocks for p in (block.attention_norms, block.mlp_norms))
     return not behind and all(norm is not None and norm.kind == "layer" for norm in inputs)
@@ -312,41 +308,32 @@ def rotate_layer(layer: LayerWeights, rotation: Array, memory: Array | None = No
         return lambda _, reader: Affine(reader.weight @ turn.T.astype(reader.weight.real.dtype), reader.bias)
 
     change = reading(rotation)
-    attention = map_attention(layer.attention, change)
-    layer = layer.with_(attention=_rotate_output(attention, rotation), mlp=map_mlp(layer.mlp, change))
+    layer = layer.with_(
+        attention=None if layer.attention is None else map_attention(layer.attention, change),
+        mixer=None if layer.mixer is None else map_mixer(layer.mixer, change),
+        mlp=map_mlp(layer.mlp, change),
+    )
     if layer.cross is not None:
         assert memory is not None
-        crossed = map_cross_memory(map_cross_queries(layer.cross, change), reading(memory))
-        layer = layer.with_(cross=_rotate_output(crossed, rotation))
+        layer = layer.with_(cross=map_cross_memory(map_cross_queries(layer.cross, change), reading(memory)))
     kept = {name: norm for name, norm in layer.norms.items() if not name.endswith(".input")}
     layer = layer.with_(norms={**layer.norms, **{name: rotate_norm(norm, rotation) for name, norm in kept.items()}})
-    return layer.with_(mlp=_map_writers(layer.mlp, lambda down: rotation.astype(down.dtype) @ down))
+    return _map_writers(layer, lambda written: rotation.astype(written.dtype) @ written)
 
 
-def _rotate_output(weights: AttentionWeights, rotation: Array) -> AttentionWeights:
-    return weights.with_(output=rotation @ weights.output, output_bias=rotation @ weights.output_bias)
-
-
-def _map_writers(mlp: MLPWeights | ExpertsWeights, change: object) -> MLPWeights | ExpertsWeights:
-    def one(units: MLPWeights) -> MLPWeights:
-        return units.with_(down=change(units.down), down_bias=change(units.down_bias))  # type: ignore[operator]
-
-    if isinstance(mlp, MLPWeights):
-        return one(mlp)
-    shared = None if mlp.shared is None else one(mlp.shared)
-    return mlp.with_(experts=tuple(map(one, mlp.experts)), shared=shared)
+def _map_writers(layer: LayerWeights, change: Callable[[Array], Array]) -> LayerWeights:
+    """What all sublayers write, as columns (…, width, ·) and as constants (width), changed along the width."""
+    for place, own in layer.writers.items():
+        constant = change(own.output_bias[:, None])[:, 0]
+        layer = layer.with_(**{place: own.with_(output=change(own.output), output_bias=constant)})
+    for name, units in layer.hidden.items():
+        constant = change(units.down_bias[:, None])[:, 0]
+        layer = layer.with_hidden(name, units.with_(down=change(units.down), down_bias=constant))
+    return layer
 
 
 def _flatten_writers(layer: LayerWeights) -> LayerWeights:
-    def flat(array: Array) -> Array:
-        return np.asarray(array - array.mean(axis=0))
-
-    def attention(weights: AttentionWeights) -> AttentionWeights:
-        output = weights.output - weights.output.mean(axis=1, keepdims=True)
-        return weights.with_(output=output, output_bias=flat(weights.output_bias))
-
-    crossed = None if layer.cross is None else attention(layer.cross)
-    return layer.with_(attention=attention(layer.attention), cross=crossed, mlp=_map_writers(layer.mlp, flat))
+    return _map_writers(layer, lambda written: np.asarray(written - written.mean(axis=-2, keepdims=True)))
 
 
 def expanded(weights: AttentionWeights) -> AttentionWeights:

@@ -280,6 +280,30 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**COMMON, "d_model": 24, "d_kv": 6, "d_ff": 20, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0,
          "relative_attention_num_buckets": 8, "relative_attention_max_distance": 16},
     ),
+    "mamba2": (
+        "Mamba2ForCausalLM",
+        {**COMMON, "hidden_size": 12, "num_hidden_layers": 2, "num_heads": 4, "head_dim": 6, "state_size": 5,
+         "n_groups": 2, "expand": 2, "conv_kernel": 4, "chunk_size": 8},
+    ),
+    "bamba": (
+        "BambaForCausalLM",
+        {**LLAMA, "mamba_n_heads": 4, "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_expand": 1, "mamba_d_conv": 3,
+         "attn_layer_indices": [1], "mamba_chunk_size": 8},
+    ),
+    "granitemoehybrid": (
+        "GraniteMoeHybridForCausalLM",
+        {**LLAMA, "head_dim": 6, "mamba_n_heads": 4, "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_expand": 1,
+         "mamba_d_conv": 3, "mamba_proj_bias": True, "layer_types": ["linear_attention", "full_attention"],
+         "mamba_chunk_size": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 7,
+         "embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0},
+    ),
+    "qwen3_next": (
+        "Qwen3NextForCausalLM",
+        {**LLAMA, "hidden_size": 16, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],
+         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 5, "linear_value_head_dim": 6,
+         "linear_conv_kernel_dim": 3, "partial_rotary_factor": 0.5, "num_experts": 4, "num_experts_per_tok": 2,
+         "moe_intermediate_size": 5, "shared_expert_intermediate_size": 6},
+    ),
     "umt5": (
         "UMT5ForConditionalGeneration",
         {**COMMON, "d_model": 24, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_heads": 3, "decoder_start_token_id": 0,

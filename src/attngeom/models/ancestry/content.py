@@ -18,9 +18,9 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.limits.work import SINGLE_PRECISION_WIDTH
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, ExpertsWeights, LatentWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, LatentWeights, MLPWeights, RecurrentWeights
 from attngeom.models.model import Model
-from attngeom.models.specification import MLP, Experts
+from attngeom.models.specification import MLP
 from attngeom.models.views import ModelView, can_flatten
 
 ODD = ("tanh", "sigmoid")
@@ -206,18 +206,10 @@ def content_of(view: ModelView, layer: int, change: Change | None = None, limit:
     kind = np.float32 if model.spec.width >= SINGLE_PRECISION_WIDTH else np.float64
     own = _matrix(change, model.place(layer)[0].name, kind)
     memory = _matrix(change, model.spec.stacks[0].name, kind)
-    heads = [_heads(folded.attention, own, own, kind)]
-    if folded.cross is not None:
-        heads.append(_heads(folded.cross, own, memory, kind))
-    spec = block.mlp
-    if isinstance(folded.mlp, ExpertsWeights):
-        assert isinstance(spec, Experts)
-        kinds = [spec.expert] * len(folded.mlp.experts)
-        parts = [*zip(kinds, folded.mlp.experts)]
-        parts += [] if spec.shared is None or folded.mlp.shared is None else [(spec.shared, folded.mlp.shared)]
-    else:
-        assert isinstance(spec, MLP)
-        parts = [(spec, folded.mlp)]
+    sources = {"attention": own, "cross": memory}
+    heads = [] if folded.mixer is None else [_mixer_heads(folded.mixer, own, kind)]
+    heads += [_heads(weights, own, sources[place], kind) for place, weights in folded.attentions.items()]
+    parts = [(spec, folded.hidden[name]) for name, spec in block.hidden.items()]
     mlps = (_units(mlp, weights, kind, own) for mlp, weights in parts)
     return Content(tuple(heads), tuple(units if limit is None else units.largest(limit) for units in mlps))
 
@@ -268,6 +260,27 @@ def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, k
         Forms(key, query) if query.shape[1] else None,
         Forms(changed(weights.value, keys, source), np.ascontiguousarray(output.transpose(0, 2, 1))),
     )
+
+
+def _mixer_heads(mixer: RecurrentWeights, own: Array | None, kind: type) -> HeadContent:
+    """Heads of a mixer by what they read, each row times the sum of its taps, so that no scale of a channel moves it.
+
+    Heads of a group have the same queries and keys: what their time steps read tells them apart.
+    """
+
+    def changed(weight: Array) -> Array:
+        weight = weight.astype(kind, copy=False)
+        return np.asarray(weight if own is None else read(weight, own.T))
+
+    def rows(name: str) -> Array:
+        taps: Array = getattr(mixer, f"{name}_taps")
+        return changed(getattr(mixer, name).weight * taps.sum(axis=-1)[..., None])
+
+    steps = changed(mixer.step.weight)[:, None]
+    left, right = (np.concatenate([_every(rows(name), mixer.heads), steps], axis=1) for name in ("key", "query"))
+    output: Array = mixer.output.astype(kind, copy=False)
+    written = np.ascontiguousarray((output if own is None else own @ output).transpose(0, 2, 1))
+    return HeadContent(None, Forms(left, right), Forms(rows("value"), written))
 
 
 def _with_gain(rows: Array, real: Array, imaginary: Array) -> Array:

@@ -101,8 +101,8 @@ def _unit_rows(rows: Array) -> Array:
 
 def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> list[int]:
     """For every MLP of the child one of the parent: an assignment of experts, the nearest where it has fewer."""
-    if len(parent) == 1:
-        return [0] * len(child)
+    if len(parent) < 2 or not child:
+        return [0] * len(child) if parent else []
     left, right = directions(child[0].switch.width)
     one, other = (_unit_rows(np.array([mlp.seen(left, right) for mlp in side])) for side in (child, parent))
     table = one @ other.T
@@ -141,7 +141,7 @@ class Sketch:
             left, right = change.T @ left, change.T @ right
         turns = phases(_pairs(heads))
         parts = [f.seen(left, right, turns) for f in (heads.rotary, heads.plain) if f is not None]
-        units = np.sum([mlp.seen(left, right) for mlp in content.mlps], axis=0)
+        units = np.sum([mlp.seen(left, right) for mlp in content.mlps] or [np.zeros(left.shape[1] ** 2)], axis=0)
         return cls(
             _unit_rows(np.sum(parts, axis=0)), _unit_rows(heads.values.seen(left, right)), _unit_rows(units[None])
         )

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attngeom.models.counts.hypotheses import check_block
-from attngeom.models.specification import MLP, GroupedAttention, Norm, TransformerBlock
+from attngeom.models.specification import MLP, GroupedAttention, Norm, RecurrentMixer, TransformerBlock
 from attngeom.models.surroundings import PlacedSublayer, Surroundings, surroundings
 from attngeom.models.symmetry.block import factors
 from attngeom.models.symmetry.factor import PartName, RedundantPart
@@ -91,6 +91,8 @@ def _constants(reading: PlacedSublayer) -> Constants:
             own_values=part.value_bias and constant,
             any_values=part.latent is None and reading.source.has_constant(part.value_bias) and constant,
         )
+    if isinstance(part, RecurrentMixer):
+        return Constants(biases=int(part.output_bias))
     if isinstance(part, MLP):
         return Constants(biases=int(part.down_bias))
     # A vector added to the biases of all experts is a constant if the weights of the router add up to one.

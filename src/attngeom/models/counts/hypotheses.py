@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterator
 
 from attngeom.models.checked import require
-from attngeom.models.specification import Experts, GroupedAttention, Latent, Norm, Norms, TransformerBlock
+from attngeom.models.specification import (
+    PLACES,
+    Experts,
+    GroupedAttention,
+    Latent,
+    Norm,
+    Norms,
+    RecurrentMixer,
+    TransformerBlock,
+)
 from attngeom.models.sublayers import SHOW_SCORES
 from attngeom.models.surroundings import Stream, Sublayer, mlps, stream, sublayers
 
@@ -47,8 +56,7 @@ def check_block(block: TransformerBlock, width: int) -> None:
 
 def _meaningless(block: TransformerBlock, width: int) -> Iterator[str]:
     """What no model computes: norms of nothing, clamps without gate, LayerNorm of one number divided by 0."""
-    parts = ((block.attention, block.attention_norms), (block.cross, block.cross_norms), (block.mlp, block.mlp_norms))
-    if any(part is None and norms != Norms() for part, norms in parts):
+    if any(getattr(block, place) is None and norms != Norms() for place, norms in zip(PLACES, block.norms)):
         yield "a norm of a sublayer that is absent given; drop the norm or add the sublayer"
     for mlp in mlps(block.mlp) if block.mlp is not None else ():
         if not mlp.gated and mlp.limit is not None:
@@ -77,6 +85,8 @@ def _sublayer(block: TransformerBlock, sublayer: Sublayer, width: int, source: N
     part = sublayer.map
     if isinstance(part, GroupedAttention):
         yield from _attention(part, sublayer, own, read)
+    if isinstance(part, RecurrentMixer):
+        yield "a recurrent state given; the groups act exactly, that nothing else is lost is not proved"
     if isinstance(part, Experts):
         yield from _experts(part)
     if sublayer.norms.output is not None:
@@ -90,6 +100,8 @@ def _has_bias(block: TransformerBlock) -> bool:
         if own is not None:
             biases += [own.query_bias, own.key_bias, own.value_bias, own.output_bias]
             biases.append(own.latent is not None and own.latent.bias)
+    if block.mixer is not None:
+        biases += [block.mixer.bias, block.mixer.conv_bias, block.mixer.output_bias]
     if block.mlp is not None:
         biases += [mlp.up_bias or mlp.down_bias for mlp in mlps(block.mlp)]
         biases.append(isinstance(block.mlp, Experts) and block.mlp.router_bias)
@@ -127,6 +139,8 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
         yield f"{plain} unrotated coordinates of a head given; at most {seen}, the dimensions seen, are required"
     if max(turning.values(), default=0) > seen:
         yield f"a frequency for {max(turning.values())} pairs given; at most {seen}, the dimensions seen, are required"
+    if own.output_gate:
+        yield "a gate of the output given; attention without one is required"
     if own.value_dim > seen:
         yield f"values of {own.value_dim} coordinates given; at most {seen}, the dimensions seen, are required"
     if own.head_norm is not None:

@@ -19,7 +19,9 @@ from attngeom.models.families import (
     gpt,
     gpt_oss,
     granite,
+    hybrids,
     llama,
+    mamba,
     mbart,
     modernbert,
     mpt,
@@ -28,6 +30,7 @@ from attngeom.models.families import (
     opt,
     phi,
     qwen,
+    qwen_next,
     t5,
     vit,
     whisper,
@@ -103,6 +106,10 @@ ROWS = (
     mbart.PEGASUS,
     mbart.BLENDERBOT,
     whisper.FAMILY,
+    mamba.MAMBA2,
+    hybrids.BAMBA,
+    hybrids.GRANITE_HYBRID,
+    qwen_next.FAMILY,
 )
 FAMILIES: Mapping[str, ModelFamily] = {name: family for family in ROWS for name in family.model_types}
 

@@ -53,7 +53,7 @@ def specify_granite(config: Config) -> TransformerSpec:
     return _specify(config, "granite", gated_mlp(config, bias=config.flag("mlp_bias", default=False)))
 
 
-def _experts(config: Config, shared: MLP | None = None) -> Experts:
+def experts_of(config: Config, shared: MLP | None = None) -> Experts:
     return Experts(
         expert=gated_mlp(config),
         shared=shared,
@@ -64,14 +64,14 @@ def _experts(config: Config, shared: MLP | None = None) -> Experts:
 
 
 def specify_granitemoe(config: Config) -> TransformerSpec:
-    return _specify(config, "granitemoe", _experts(config))
+    return _specify(config, "granitemoe", experts_of(config))
 
 
 def specify_granitemoeshared(config: Config) -> TransformerSpec:
     """Without a shared expert where its size is 0."""
     size = config.integer("shared_intermediate_size", default=0, least=0)
     shared = replace(gated_mlp(config), width=size) if size else None
-    return _specify(config, "granitemoeshared", _experts(config, shared))
+    return _specify(config, "granitemoeshared", experts_of(config, shared))
 
 
 def locate_granitemoe(config: Config) -> Places:

@@ -56,7 +56,7 @@ def specify_qwen3(config: Config) -> TransformerSpec:
     return _specify(config, "qwen3", _normed_attention(config))
 
 
-def _sparse(config: Config, dense: MLP, experts: Experts) -> list[MLP | Experts]:
+def sparse_layers(config: Config, dense: MLP, experts: Experts) -> list[MLP | Experts]:
     """Experts in every layer that ``decoder_sparse_step`` names and ``mlp_only_layers`` does not."""
     layers = config.layers("num_hidden_layers")
     step, only = config.integer("decoder_sparse_step", default=1), config.raw("mlp_only_layers") or []
@@ -81,7 +81,7 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
     config.raw("sliding_window", "max_window_layers")
     norm = config.rms(default=1e-6)
     block = pre_norm_block(_normed_attention(config), dense, norm)
-    mlps = _sparse(config, dense, experts)
+    mlps = sparse_layers(config, dense, experts)
     return decoder(config, "qwen3_moe", block, norm, windows=[window] * len(mlps), mlps=mlps)
 
 
@@ -101,7 +101,9 @@ def specify_qwen2_moe(config: Config) -> TransformerSpec:
     bias = config.flag("qkv_bias", default=True)
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=False)
     block = pre_norm_block(attention, dense, norm)
-    return decoder(config, "qwen2_moe", block, norm, windows=_windows(config), mlps=_sparse(config, dense, experts))
+    return decoder(
+        config, "qwen2_moe", block, norm, windows=_windows(config), mlps=sparse_layers(config, dense, experts)
+    )
 
 
 def locate_qwen3(config: Config) -> Places:

@@ -61,7 +61,10 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         return _read_latent(spec, layout, width, load)
     heads, groups, a, v = spec.heads, spec.groups, spec.head_dim, spec.value_dim
     flags = (spec.query_bias, spec.key_bias, spec.value_bias)
-    sizes = (heads * a, groups * a, groups * v)
+    sizes = (heads * (a + v * spec.output_gate), groups * a, groups * v)
+    gate = None
+    if spec.output_gate and layout.packing != "split":
+        raise InputError("a fused projection with a gate of the output given; not known")
     if layout.packing == "split":
         names = (layout.query, layout.key, layout.value)
         query, key, value = (
@@ -74,6 +77,13 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         fused = read_linear(load, layout.fused, sum(sizes), width, flags[0], layout.transposed)
         query, key, value = (fused.pick(rows) for rows in _fused_rows(spec, layout.packing))
     rows = pair_rows(spec)
+    if spec.output_gate:
+        # Each head has its rows of the query, then those of the gate.
+        both = split_heads(query, heads)
+        query, gate = (
+            join_heads(Affine(both.weight[:, :a], both.bias[:, :a])),
+            Affine(both.weight[:, a:], both.bias[:, a:]),
+        )
     rotated_query, plain_query = _turn(split_heads(query, heads), rows)
     rotated_key, plain_key = _turn(split_heads(key, groups), rows)
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
@@ -93,6 +103,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         query_gain, key_gain, load(layout.extras["sinks"], (heads,)) if spec.sinks else None,
         gain_rests=rests,
         relative=None if spec.relative is None else load(layout.extras["relative"], (spec.relative.rows, heads)).T,
+        output_gate=gate,
     )  # fmt: skip
 
 
@@ -128,7 +139,11 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
     if layout.packing == "latent":
         return _write_latent(spec, layout, weights)
     rows = pair_rows(spec)
-    query = join_heads(_unrotate(weights.rotated_query, weights.query, rows))
+    query = _unrotate(weights.rotated_query, weights.query, rows)
+    if weights.output_gate is not None:
+        weight = np.concatenate([query.weight, weights.output_gate.weight], axis=1)
+        query = Affine(weight, np.concatenate([query.bias, weights.output_gate.bias], axis=1))
+    query = join_heads(query)
     key = join_heads(_unrotate(weights.rotated_key, weights.key, rows))
     value = join_heads(weights.value)
     flags = (spec.query_bias, spec.key_bias, spec.value_bias)

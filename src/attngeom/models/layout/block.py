@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
-from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.layout.attention import read_attention, write_attention
+from attngeom.models.layout.mixers import read_mixer, write_mixer
 from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp
-from attngeom.models.layout.tables import BlockLayout, Load, read_norm, write_norm
-from attngeom.models.specification import Experts, Norm, TransformerBlock
+from attngeom.models.layout.tables import AttentionLayout, BlockLayout, Load, read_norm, write_norm
+from attngeom.models.specification import MLP, PLACES, Experts, GroupedAttention, Norm, TransformerBlock
 
 
 def norm_specs(block: TransformerBlock) -> dict[str, Norm]:
     """The norms that a block has, by the keys of `LayerWeights.norms`."""
-    places = {"attention": block.attention_norms, "cross": block.cross_norms, "mlp": block.mlp_norms}
-    specs = {f"{part}.{place}": getattr(norms, place) for part, norms in places.items() for place in _PLACES}
+    specs = {f"{part}.{end}": getattr(norms, end) for part, norms in zip(PLACES, block.norms) for end in _ENDS}
     return {name: norm for name, norm in specs.items() if norm is not None}
 
 
-_PLACES = ("input", "output", "stream")
+_ENDS = ("input", "output", "stream")
 
 
 def read_layer(
@@ -33,34 +32,42 @@ def read_layer(
     def large(name: str, shape: tuple[int, ...]) -> Array:
         return load_large(prefix + name, shape)
 
-    if block.attention is None or block.mlp is None:
-        raise InputError(f"layer {index} without attention or MLP given; both are required to read weights")
-    cross = None
-    if block.cross is not None and layout.cross is not None:
-        cross = read_attention(block.cross, layout.cross, width, below)
+    def attend(spec: GroupedAttention | None, own: AttentionLayout | None) -> AttentionWeights | None:
+        return None if spec is None or own is None else read_attention(spec, own, width, below)
+
+    # Examples are drawn tensor by tensor in the order of reading: it stays as it is.
+    cross = attend(block.cross, layout.cross)
     norms = {name: read_norm(norm, layout.norms[name], width, below) for name, norm in norm_specs(block).items()}
-    attention = read_attention(block.attention, layout.attention, width, below)
-    mlp: MLPWeights | ExpertsWeights
-    if isinstance(block.mlp, Experts):
-        mlp = read_experts(block.mlp, layout.experts or layout.mlp, width, large)
-    else:
+    attention, mixer = attend(block.attention, layout.attention), None
+    if block.mixer is not None and layout.mixer is not None:
+        mixer = read_mixer(block.mixer, layout.mixer, width, below)
+    mlp: MLPWeights | ExpertsWeights | None = None
+    units = layout.experts or layout.mlp
+    if isinstance(block.mlp, Experts) and units is not None:
+        mlp = read_experts(block.mlp, units, width, large)
+    elif isinstance(block.mlp, MLP) and layout.mlp is not None:
         mlp = read_mlp(block.mlp, layout.mlp, width, large, "")
-    return LayerWeights(attention, mlp, norms, cross)
+    return LayerWeights(attention, mlp, norms, cross, mixer)
 
 
 def write_layer(block: TransformerBlock, layout: BlockLayout, index: int, layer: LayerWeights) -> dict[str, Array]:
     """The tensors of layer ``index`` by name: the inverse of `read_layer`."""
-    assert block.attention is not None
-    tensors = write_attention(block.attention, layout.attention, layer.attention)
-    if block.cross is not None and layout.cross is not None and layer.cross is not None:
-        tensors |= write_attention(block.cross, layout.cross, layer.cross)
+    tensors: dict[str, Array] = {}
+    if block.mixer is not None and layout.mixer is not None and layer.mixer is not None:
+        tensors |= write_mixer(block.mixer, layout.mixer, layer.mixer)
+    names = {"attention": layout.attention, "cross": layout.cross}
+    for place, weights in layer.attentions.items():
+        own = names[place]
+        assert own is not None
+        tensors |= write_attention(block.attentions[place], own, weights)
     for name, norm in norm_specs(block).items():
         tensors |= write_norm(norm, layout.norms[name], layer.norms[name])
+    units = layout.experts or layout.mlp
     if isinstance(block.mlp, Experts):
-        assert isinstance(layer.mlp, ExpertsWeights)
-        tensors |= write_experts(block.mlp, layout.experts or layout.mlp, layer.mlp)
+        assert isinstance(layer.mlp, ExpertsWeights) and units is not None
+        tensors |= write_experts(block.mlp, units, layer.mlp)
     elif block.mlp is not None:
-        assert isinstance(layer.mlp, MLPWeights)
+        assert isinstance(layer.mlp, MLPWeights) and layout.mlp is not None
         tensors |= write_mlp(block.mlp, layout.mlp, layer.mlp, "")
     prefix = layout.prefix.format(index)
     return {prefix + name: tensor for name, tensor in tensors.items()}

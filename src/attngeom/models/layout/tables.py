@@ -69,15 +69,36 @@ class MLPLayout:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """A tensor with the rows of several parts: all of one behind all of another, or ``grouped``, group by group."""
+
+    name: str
+    parts: tuple[str, ...]
+    grouped: bool = False
+
+
+@dataclass(frozen=True)
+class MixerLayout:
+    """Where the maps of a recurrent mixer lie, its convolutions, the numbers of its heads, its gains and its output."""
+
+    maps: tuple[Packed, ...]
+    convolutions: tuple[Packed, ...]
+    numbers: Mapping[str, str]
+    gain: str
+    output: str
+
+
+@dataclass(frozen=True)
 class BlockLayout:
     """Tensor names of one block below ``prefix``, which holds ``{}`` for the number of the layer."""
 
     prefix: str
-    attention: AttentionLayout
-    mlp: MLPLayout
+    attention: AttentionLayout | None
+    mlp: MLPLayout | None
     norms: Mapping[str, str] = field(default_factory=dict)
     cross: AttentionLayout | None = None
     experts: MLPLayout | None = None
+    mixer: MixerLayout | None = None
 
 
 def read_norm(norm: Norm, name: str, width: int, load: Load) -> NormWeights:

@@ -45,6 +45,9 @@ class AttentionParts(Parts):
                 score = self.placed(name, own, score, None if is_self else place)
             scores.append(b.broadcast(self.capped(own, score), (count, heads)))
         mixed = self.average(name, own, scores, [value for _, value in pairs])
+        if own.output_gate:
+            gate = self.linear(f"{name}.output_gate", read, (heads, own.value_dim), own.query_bias)
+            mixed = b.multiply(mixed, b.sigmoid(gate))
         output = b.parameter(f"{name}.output", (heads, rows, own.value_dim))
         y = b.contract("phv,hdv->pd", mixed, output)
         if own.output_bias:
@@ -60,16 +63,18 @@ class AttentionParts(Parts):
             keys = values = latent.key_rank
             queries = queries if latent.query_rank is None else latent.query_rank
         elif own.value_bias or source.constant:
-            if not own.sinks and self._has_free_constant(own):
+            if own.shares_sum_to_one and self._has_free_constant(own):
                 own = replace(own, value_bias=False)
-            elif not own.sinks and own.groups * own.value_dim >= rows:
+            elif own.shares_sum_to_one and own.groups * own.value_dim >= rows:
                 own = replace(own, value_bias=False, output_bias=True)
             else:
                 values += 1
         plain = own.unrotated
         if own.qk_norm is None:
             plain = min(plain, keys, share * queries)
-        return replace(own, head_dim=own.rotated + plain, value_dim=min(own.value_dim, values, share * rows))
+        # Coordinates of values that are gated one by one are not mixed by any matrix.
+        kept = own.value_dim if own.output_gate else min(own.value_dim, values, share * rows)
+        return replace(own, head_dim=own.rotated + plain, value_dim=kept)
 
     def _has_free_constant(self, own: GroupedAttention) -> bool:
         """Whether any constant may be added to what attention writes: by its own bias, or by that of an MLP beside."""
@@ -114,7 +119,7 @@ class AttentionParts(Parts):
         """(groups, head_dim) and (groups, value_dim), before rotation."""
         if own.latent is None:
             key = self.linear(f"{name}.key", u, (own.groups, own.head_dim), own.key_bias)
-            if self.acting and not own.sinks and self._has_free_constant(own):
+            if self.acting and own.shares_sum_to_one and self._has_free_constant(own):
                 u = replace(u, constant=False)
             value = self.linear(f"{name}.value", u, (own.groups, own.value_dim), own.value_bias)
             return self.qk_normalised(f"{name}.key_gain", own, key), value

@@ -26,9 +26,17 @@ from itertools import combinations, product
 from typing import Literal
 
 from attngeom.models.programs.attention import AttentionParts
+from attngeom.models.programs.mixers import MixerParts
 from attngeom.models.programs.parts import SeenVector, SublayerOutput, TokenPlaces
 from attngeom.models.programs.units import UnitParts
-from attngeom.models.specification import Experts, GroupedAttention, Norm, RelativeTable, TransformerBlock
+from attngeom.models.specification import (
+    Experts,
+    GroupedAttention,
+    Norm,
+    RecurrentMixer,
+    RelativeTable,
+    TransformerBlock,
+)
 from attngeom.models.surroundings import Sublayer, sublayers
 from attngeom.programs import Program
 
@@ -66,6 +74,10 @@ def block_shapes(block: TransformerBlock, width: int) -> dict[str, tuple[int, ..
 def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens: int | None = None) -> TokenPlaces:
     """Some other tokens, two where an output norm follows, at as many distances as the rotation needs."""
     own = block.attention
+    if block.mixer is not None:
+        # As many as its taps reach, and one before them.
+        count = block.mixer.taps + others if tokens is None else tokens - 1
+        return TokenPlaces((tuple(range(count, 0, -1)),), (), count)
     if own is None:
         return TokenPlaces(None, (), 0)
     table = RelativeTable(rows=buckets) if buckets else own.relative
@@ -95,7 +107,7 @@ class Token:
     seen: SeenVector
 
 
-class BlockBuilder(AttentionParts, UnitParts):
+class BlockBuilder(AttentionParts, MixerParts, UnitParts):
     """Builds the program of a block from its sublayers."""
 
     def build(self) -> Program:
@@ -124,6 +136,8 @@ class BlockBuilder(AttentionParts, UnitParts):
             rows = self.rows_for(norms.output or norms.stream)
             if isinstance(part, GroupedAttention):
                 change = self._attention(name, sublayer, part, last, others, read, rows, later)
+            elif isinstance(part, RecurrentMixer):
+                change = self.mix(name, part, self._sources(name, norms.input, others, last), rows)
             elif isinstance(part, Experts):
                 change = self.experts(name, part, read, rows)
             else:
@@ -144,6 +158,10 @@ class BlockBuilder(AttentionParts, UnitParts):
         """What a map reads of a token: behind its own norm, or as it is. One token has one norm, whoever reads it."""
         return token.seen if norm is None else self.norm(name, norm, SeenVector(token.stream, self.width), None)
 
+    def _sources(self, name: str, norm: Norm | None, others: Sequence[Token], last: Token) -> list[SeenVector]:
+        """What a map reads of all tokens, the last one behind the others."""
+        return [self.read(f"{name}.input", norm, token) for token in (*others, last)]
+
     def _attention(
         self, name: str, sublayer: Sublayer, own: GroupedAttention, last: Token, others: Sequence[Token],
         read: SeenVector, rows: int, later: bool,
@@ -152,6 +170,6 @@ class BlockBuilder(AttentionParts, UnitParts):
             memory = [self.b.input(f"memory{k}", (self.width,)) for k in range(2)]
             sources = [SeenVector(node, self.width) for node in memory]
         else:
-            sources = [self.read(f"{name}.input", self.block.attention_norms.input, x) for x in (*others, last)]
+            sources = self._sources(name, self.block.attention_norms.input, others, last)
             read = sources[-1]
         return self.attend(name, own, read, sources, rows, sublayer.is_cross, later)

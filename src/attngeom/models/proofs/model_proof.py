@@ -37,6 +37,8 @@ def check_model(spec: TransformerSpec) -> None:
         raise InputError("a model with two stacks or a front end given; whole models are proved with one token stream")
     for block in stack.kinds:
         check_provable(block, spec.width)
+    if any(block.mixer is not None for block in stack.kinds):
+        raise InputError("a model with recurrent mixers given; whole models are proved at pairs of tokens, not states")
     own = [block.attention for block in stack.kinds if block.attention is not None]
     is_narrow = any(part.window is not None and part.window < 2 for part in own)
     if spec.width < 3 or is_narrow or stack.positions - stack.unread_positions == 1:

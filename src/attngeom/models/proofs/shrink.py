@@ -10,6 +10,7 @@ from attngeom.models.specification import (
     Experts,
     GroupedAttention,
     Norms,
+    RecurrentMixer,
     Rotary,
     Stack,
     TransformerBlock,
@@ -79,9 +80,16 @@ def shrink_block(block: TransformerBlock, width: int, small: int) -> Transformer
     return replace(
         block,
         attention=None if block.attention is None else _shrink_attention(block.attention, width, small),
+        mixer=None if block.mixer is None else _shrink_mixer(block.mixer),
         cross=None if block.cross is None else _shrink_attention(block.cross, width, small),
         mlp=None if block.mlp is None else _shrink_mlp(block.mlp, block.mlp_norms, small),
     )
+
+
+def _shrink_mixer(mixer: RecurrentMixer) -> RecurrentMixer:
+    groups, share = min(mixer.groups, 2), min(mixer.heads // mixer.groups, 2)
+    a, v = min(mixer.head_dim, 2), min(mixer.value_dim, 2)
+    return replace(mixer, heads=groups * share, groups=groups, head_dim=a, value_dim=v, taps=2)
 
 
 def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> GroupedAttention:

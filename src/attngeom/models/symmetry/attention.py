@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class GroupedValueOutput(RowFactor):
     """GL(v) per group: V → B V, O → O B⁻¹ (L2)."""
 
     topic = "vo"
-    group = GeneralLinear
+    group: ClassVar[type[Group]] = GeneralLinear
     carried = RowSlot("value")
     dual = ColumnSlot("output")
     stored_as = ("GroupedValueOutput", "matrices")
@@ -184,6 +185,8 @@ class GroupedHeadOrder(Part):
         }
         orders = {"query_gain": self.heads, "key_gain": self.groups, **dict.fromkeys(weights.head_numbers, self.heads)}
         orders |= dict.fromkeys(weights.head_tables, self.heads)
+        if weights.output_gate is not None:
+            changes["output_gate"] = weights.output_gate.pick(self.heads)
         for name, order in orders.items():
             gains = getattr(weights, name)
             if gains is not None and len(gains) > 1:

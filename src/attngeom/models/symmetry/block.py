@@ -11,7 +11,16 @@ from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
 from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, RelativeShift, StreamConstants
 from attngeom.models.symmetry.factor import Factor
+from attngeom.models.symmetry.gates import GatedValueOutput, OrderOfValues
 from attngeom.models.symmetry.latents import Latents
+from attngeom.models.symmetry.mixers import (
+    KeyChannels,
+    MixerGains,
+    OrderOfChannels,
+    QueryChannels,
+    StepConstants,
+    ValueChannels,
+)
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
 from attngeom.models.symmetry.norms import InputNorm, MeanDirections
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
@@ -25,7 +34,7 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
     >>> [type(factor).__name__ for factor in factors(published("gpt2").stack.block(0))[4:]]
     ['RotaryScales', 'GroupedQueryKey', 'GroupedValueOutput', 'AttentionBiases', 'OrderOfHeads', 'HiddenUnits']
     """
-    return (*_norms(block), *_attentions(block, ordered), *_stream(block), *_units(block))
+    return (*_norms(block), *_mixer(block), *_attentions(block, ordered), *_stream(block), *_units(block))
 
 
 def _norms(block: TransformerBlock) -> Iterator[Factor]:
@@ -41,6 +50,15 @@ def _stream(block: TransformerBlock) -> Iterator[Factor]:
         yield StreamConstants(block, "stream")
 
 
+def _mixer(block: TransformerBlock) -> Iterator[Factor]:
+    if block.mixer is not None:
+        yield MixerGains(block, "mixer")
+        yield from (kind(block, "mixer") for kind in (QueryChannels, KeyChannels, ValueChannels))
+        if block.mixer.bias:
+            yield StepConstants(block, "mixer")
+        yield OrderOfChannels(block, "mixer")
+
+
 def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
     for place, spec in block.attentions.items():
         if spec.latent is not None:
@@ -49,12 +67,14 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
             yield CentredQueryKey(block, place) if spec.is_centred else NormalisedQueryKey(block, place)
         else:
             yield from (RotaryScales(block, place), GroupedQueryKey(block, place))
-        yield GroupedValueOutput(block, place)
+        yield GatedValueOutput(block, place) if spec.output_gate else GroupedValueOutput(block, place)
         yield AttentionBiases(block, place)
         if spec.relative is not None:
             yield RelativeShift(block, place)
         if not spec.alibi and not (ordered and place == "attention"):
             yield OrderOfHeads(block, place)
+        if spec.output_gate:
+            yield OrderOfValues(block, place)
 
 
 def _units(block: TransformerBlock) -> Iterator[Factor]:

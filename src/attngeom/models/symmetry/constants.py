@@ -23,7 +23,7 @@ from attngeom.models.readers import (
     writer_of,
 )
 from attngeom.models.residues import P, integers
-from attngeom.models.specification import MLP
+from attngeom.models.specification import MLP, PLACES
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift, TableShift
@@ -226,7 +226,7 @@ class StreamConstants(Factor):
 
     def _is_layer(self, name: str) -> bool:
         """Whether a norm of the sum is a LayerNorm."""
-        places = dict(zip(("attention.stream", "cross.stream", "mlp.stream"), self.block.norms))
+        places = {f"{place}.stream": norms for place, norms in zip(PLACES, self.block.norms)}
         norm = places[name].stream
         return norm is not None and norm.kind == "layer"
 
@@ -324,7 +324,7 @@ class OutputNorm(Factor):
                 yield RedundantPart(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
-        width = layer.attention.output.shape[1]
+        width = layer.attentions["attention"].output.shape[1]
         yield OutputSigns(sampler.signs(width), sampler.signs(width))
 
     def fold(self, layer: LayerWeights) -> LayerWeights:
@@ -337,7 +337,7 @@ class OutputNorm(Factor):
         return _norms_at("output", target, aligned)
 
     def _signs(self, layer: LayerWeights) -> OutputSigns:
-        plain = NormWeights.plain(layer.attention.output.shape[1])
+        plain = NormWeights.plain(layer.attentions["attention"].output.shape[1])
         norms = (layer.norms.get(name, plain) for name in ("attention.output", "mlp.output"))
         return OutputSigns(*(np.where(norm.gain < 0, -1.0, 1.0) for norm in norms))
 

@@ -20,12 +20,13 @@ from attngeom.exact.arrays import Array
 from attngeom.groups import Gauge, Group, Sampler
 from attngeom.limits.rounding import RESIDUAL_MARGIN
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, LayerWeights
+from attngeom.models.layer import AttentionWeights, LayerWeights, RecurrentWeights
 from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.specification import GroupedAttention, TransformerBlock
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.tensor_errors import Along, Errors, Loss, Noise, TensorPart, by_entry
 
+HeadWeights = AttentionWeights | RecurrentWeights
 PartName = Literal["query_key", "value_output", "key_bias", "value_bias", "norm", "hidden_units", "latents", "residual"]
 PART_NAMES: tuple[PartName, ...] = get_args(PartName)
 
@@ -213,28 +214,28 @@ class RowSlot:
         """The tensor whose rows these are: rotated and plain rows of a head lie in one."""
         return TensorPart(place, self.name.removeprefix("rotated_"), Along.HEAD)
 
-    def errors(self, place: str, one: AttentionWeights, other: AttentionWeights, growth: Array) -> Errors:
+    def errors(self, place: str, one: HeadWeights, other: HeadWeights, growth: Array) -> Errors:
         """How far the rows differ, head by head."""
         a, b = getattr(one, self.name), getattr(other, self.name)
         return Errors(self.part(place), by_entry(a.weight, b.weight), by_entry(a.bias, b.bias), growth)
 
-    def weight(self, weights: AttentionWeights) -> Array:
+    def weight(self, weights: HeadWeights) -> Array:
         """The rows without their constants."""
         own: Affine = getattr(weights, self.name)
         return own.weight
 
-    def rows(self, weights: AttentionWeights) -> Array:
+    def rows(self, weights: HeadWeights) -> Array:
         """The rows, each with its constant as a last entry."""
         own: Affine = getattr(weights, self.name)
         return own.rows
 
-    def restore(self, weights: AttentionWeights, rows: Array) -> Affine | Array:
+    def restore(self, weights: HeadWeights, rows: Array) -> Affine | Array:
         """The map whose rows are these; where there were no constants there are none."""
         own: Affine = getattr(weights, self.name)
         weight = rows[..., :-1]
         return Affine(weight, rows[..., -1]) if np.any(own.bias) else Affine.linear(weight)
 
-    def move(self, weights: AttentionWeights, group: Group, element: Array) -> Affine | Array:
+    def move(self, weights: HeadWeights, group: Group, element: Array) -> Affine | Array:
         """The map with rows g T."""
         own: Affine = getattr(weights, self.name)
         return Affine(group.act(element, own.weight), group.act(element, own.bias[..., None])[..., 0])
@@ -244,22 +245,37 @@ class RowSlot:
 class ColumnSlot(RowSlot):
     """A map without constant whose columns are the rows that are meant."""
 
-    def errors(self, place: str, one: AttentionWeights, other: AttentionWeights, growth: Array) -> Errors:
+    def errors(self, place: str, one: HeadWeights, other: HeadWeights, growth: Array) -> Errors:
         return Errors(self.part(place), by_entry(getattr(one, self.name), getattr(other, self.name)), None, growth)
 
-    def weight(self, weights: AttentionWeights) -> Array:
+    def weight(self, weights: HeadWeights) -> Array:
         own: Array = getattr(weights, self.name)
         return np.swapaxes(own, -1, -2)
 
-    def rows(self, weights: AttentionWeights) -> Array:
+    def rows(self, weights: HeadWeights) -> Array:
         return self.weight(weights)
 
-    def restore(self, weights: AttentionWeights, rows: Array) -> Affine | Array:
+    def restore(self, weights: HeadWeights, rows: Array) -> Affine | Array:
         return np.ascontiguousarray(np.swapaxes(rows, -1, -2))
 
-    def move(self, weights: AttentionWeights, group: Group, element: Array) -> Affine | Array:
+    def move(self, weights: HeadWeights, group: Group, element: Array) -> Affine | Array:
         own: Array = getattr(weights, self.name)
         return group.act_on_columns(element, own)
+
+
+@dataclass(frozen=True)
+class TapSlot(ColumnSlot):
+    """Taps of convolved channels: an array of rows."""
+
+    def weight(self, weights: HeadWeights) -> Array:
+        own: Array = getattr(weights, self.name)
+        return own
+
+    def restore(self, weights: HeadWeights, rows: Array) -> Affine | Array:
+        return rows
+
+    def move(self, weights: HeadWeights, group: Group, element: Array) -> Affine | Array:
+        return group.act(element, self.weight(weights))
 
 
 @dataclass(frozen=True)
@@ -287,6 +303,10 @@ class RowFactor(AttentionFactor):
     def copies(self, layer: LayerWeights) -> int:
         """The number of groups of heads with an element of their own."""
         return len(self.carried.weight(self.weights(layer)))
+
+    def sets(self, layer: LayerWeights) -> int:
+        """The number of sets of rows whose norms are evened on their own."""
+        return self.weights(layer).groups
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         yield self.move(layer, self.acting(layer).random(sampler, self.copies(layer)))

@@ -151,9 +151,9 @@ class OutputSigns(Part):
         for name, signs in (("attention.output", self.attention), ("mlp.output", self.mlp)):
             if name in norms:
                 norms[name] = norms[name].changed(norms[name].gain * signs, norms[name].bias)
-        attention = layer.attention.with_(
-            output=layer.attention.output * self.attention[None, :, None],
-            output_bias=layer.attention.output_bias * self.attention,
+        attention = layer.attentions["attention"].with_(
+            output=layer.attentions["attention"].output * self.attention[None, :, None],
+            output_bias=layer.attentions["attention"].output_bias * self.attention,
         )
         mlp = layer.mlp.with_(down=layer.mlp.down * self.mlp[:, None], down_bias=layer.mlp.down_bias * self.mlp)
         return layer.with_(attention=attention, mlp=mlp, norms=norms)
@@ -194,7 +194,7 @@ class QKNormTurn(Part):
     key_flips: Array
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        return layer.with_(attention=self.turn(layer.attention))
+        return layer.with_(attention=self.turn(layer.attentions["attention"]))
 
     def turn(self, weights: AttentionWeights) -> AttentionWeights:
         """The action on one attention."""
@@ -269,7 +269,7 @@ class HeadMeans(Part):
     key: Affine
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        return layer.with_(attention=self.shift(layer.attention))
+        return layer.with_(attention=self.shift(layer.attentions["attention"]))
 
     def shift(self, weights: AttentionWeights) -> AttentionWeights:
         """The action on one attention."""
@@ -295,7 +295,7 @@ class LatentTurn(Part):
     key_scale: Array
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.attention
+        weights = layer.attentions["attention"]
         assert weights.key_latent is not None
         changes: dict[str, object] = {}
         sides = [("key_latent", ("key", "value"), self.key, self.key_scale)]

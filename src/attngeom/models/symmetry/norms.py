@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from attngeom.models.readers import (
     reading_place,
     value_bias_is_constant,
 )
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, RecurrentMixer
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import MeanShift, NormMove
@@ -145,6 +146,8 @@ class MeanDirections(Factor):
         part, unseen = reading.sublayer.map, around.width - reading.written
         if isinstance(part, GroupedAttention):
             counts = _attention_means(part, reading, unseen)
+        elif isinstance(part, RecurrentMixer):
+            counts = _mixer_means(part, reading, unseen)
         elif isinstance(part, MLP):
             counts = _unit_means(part, reading, unseen)
         else:
@@ -164,6 +167,12 @@ def _attention_means(own: GroupedAttention, reading: PlacedSublayer, unseen: int
     rows += source.rows(groups * own.value_dim, own.value_bias, not own.shares_sum_to_one)
     columns = own.heads * own.value_dim * unseen
     return {"mean direction of the rows of q, k, v": rows, "columns of the output matrix along 1": columns}
+
+
+def _mixer_means(own: RecurrentMixer, reading: PlacedSublayer, unseen: int) -> dict[str, int]:
+    count = sum(map(prod, own.channels.values())) + own.heads * (own.value_dim + 1 + own.corrects)
+    rows, columns = reading.own.rows(count, own.bias, True), own.heads * own.value_dim * unseen
+    return {"mean direction of the rows of the mixer": rows, "columns of the output matrix along 1": columns}
 
 
 def _unit_means(mlp: MLP, reading: PlacedSublayer, unseen: int) -> dict[str, int]:

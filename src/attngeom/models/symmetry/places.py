@@ -67,7 +67,7 @@ def place_biases(block: TransformerBlock, layer: LayerWeights) -> LayerWeights |
     spec = block.attention
     if spec is not None and not spec.output_bias and block.parallel and has_bias(block, "mlp.input", "down"):
         assert isinstance(layer.mlp, MLPWeights)
-        attention = layer.attention
+        attention = layer.attentions["attention"]
         mlp = layer.mlp.with_(down_bias=layer.mlp.down_bias + attention.output_bias)
         layer = layer.with_(mlp=mlp, attention=attention.with_(output_bias=np.zeros_like(attention.output_bias)))
     for name, norm in block.input_norms.items():

@@ -12,7 +12,7 @@ from attngeom.groups import Gauge, Sampler
 from attngeom.groups.pivots import first_largest, pivot_signs
 from attngeom.models.affine import Affine, pick_columns
 from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights
-from attngeom.models.matching import assign_points, match_units
+from attngeom.models.matching import GOLDEN, assign_points, match_units
 from attngeom.models.specification import MLP, Experts, TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import Factor, Freedom, Part, RedundantPart, Replay
@@ -29,7 +29,6 @@ from attngeom.models.tensor_errors import (
     whole,
 )
 
-GOLDEN = (np.sqrt(5) - 1) / 2
 CORRECTION = TensorPart("mlp", "correction")
 """What is added to the scores of experts where they are chosen."""
 

@@ -1,0 +1,98 @@
+"""Recurrent mixers as programs: convolutions, gates and states of consecutive tokens, the first of them included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from attngeom.models.mixers import LENGTH_EPS, RecurrentMixer
+from attngeom.models.programs.parts import Parts, SeenVector, SublayerOutput
+
+
+class MixerParts(Parts):
+    """What a mixer adds to the last of some consecutive tokens."""
+
+    def mix(self, name: str, own: RecurrentMixer, tokens: Sequence[SeenVector], rows: int) -> SublayerOutput:
+        """States from the first token on, and what the last one reads of them, one row for each place."""
+        b, share = self.b, own.heads // own.groups
+        tokens = [self.at_places(token) for token in tokens]
+        query = self.spread(self.convolved(name, own, "query", tokens), share)
+        state: int | None = None
+        value = query
+        for last in range(1, len(tokens) + 1):
+            key = self.spread(self.convolved(name, own, "key", tokens[:last]), share)
+            value = self.convolved(name, own, "value", tokens[:last])
+            state = self.written(name, own, tokens[last - 1], state, key, value)
+        assert state is not None
+        if own.corrects:
+            query = b.multiply(self.direction(query), self.number(own.head_dim ** Fraction(-1, 2)))
+        y = b.contract("pha,phav->phv", query, state)
+        if not own.corrects:
+            y = b.add(y, b.contract("h,phv->phv", b.parameter(f"{name}.skip", (own.heads,)), value))
+        gate = self.silu(self.linear(f"{name}.output_gate", tokens[-1], (own.heads, own.value_dim), own.bias))
+        y = b.multiply(y, gate) if own.gates_first else y
+        y = self.gained(name, own, y)
+        y = y if own.gates_first else b.multiply(y, gate)
+        written = b.contract("phv,hdv->pd", y, b.parameter(f"{name}.output", (own.heads, rows, own.value_dim)))
+        if own.output_bias:
+            written = b.add(written, b.parameter(f"{name}.output_bias", (rows,)))
+        return SublayerOutput(written)
+
+    def silu(self, x: int) -> int:
+        return self.b.multiply(x, self.b.sigmoid(x))
+
+    def spread(self, x: int, share: int) -> int:
+        """Rows of groups (places, G, a) for the heads of each."""
+        return self.b.move([x], np.repeat(self.b.numbers([x])[0], share, axis=1))
+
+    def convolved(self, name: str, own: RecurrentMixer, part: str, tokens: Sequence[SeenVector]) -> int:
+        """SiLU of the convolution of a map at the last of the tokens; zeros stand before the first one."""
+        b, shape = self.b, own.channels[part]
+        taps = b.parameter(f"{name}.{part}_taps", (*shape, own.taps))
+        total: int | None = None
+        for back, token in enumerate(reversed(tokens[-own.taps :])):
+            tap = b.move([taps], b.numbers([taps])[0][..., own.taps - 1 - back])
+            row = self.linear(f"{name}.{part}", token, shape, own.bias)
+            term = b.contract("hc,phc->phc", tap, row)
+            total = term if total is None else b.add(total, term)
+        assert total is not None
+        if own.conv_bias:
+            total = b.add(total, b.parameter(f"{name}.{part}_shift", shape))
+        return self.silu(total)
+
+    def written(
+        self, name: str, own: RecurrentMixer, token: SeenVector, state: int | None, key: int, value: int
+    ) -> int:
+        """The state after a token."""
+        b, heads = self.b, (own.heads,)
+        # Of a bias of the map and the number that is added to it the sum acts.
+        line = self.linear(f"{name}.step", token, heads, own.bias and not self.acting)
+        line = b.add(line, b.parameter(f"{name}.step_shift", heads))
+        step = b.formal("log", b.add(self.number(1), b.exp(line)))
+        strength = step
+        if own.corrects:
+            strength = b.sigmoid(self.linear(f"{name}.strength", token, heads, own.bias))
+            key = self.direction(key)
+        if state is not None:
+            speed = b.exp(b.parameter(f"{name}.decay", heads))
+            state = b.contract("phav,ph->phav", state, b.exp(b.scale(b.contract("h,ph->ph", speed, step), -1)))
+            if own.corrects:
+                value = b.subtract(value, b.contract("pha,phav->phv", key, state))
+        new = b.contract("pha,phv->phav", b.contract("ph,pha->pha", strength, key), value)
+        return new if state is None else b.add(state, new)
+
+    def direction(self, x: int) -> int:
+        """x divided by the root of its squares and a small number, over the last axis."""
+        b = self.b
+        square = b.add(b.contract("pha,pha->ph", x, x), self.number(LENGTH_EPS))
+        return b.contract("pha,ph->pha", x, b.inverse(b.root(square)))
+
+    def gained(self, name: str, own: RecurrentMixer, y: int) -> int:
+        """The norm of values (places, heads, v) over one head, or those of a group, times its gains."""
+        b, shape = self.b, self.b.shape(y)
+        parts = b.reshape(y, (shape[0], own.heads * own.value_dim // own.normed, own.normed))
+        y = b.reshape(self.normalised(own.norm, parts), shape)
+        gain = b.parameter(f"{name}.gain", own.gains)
+        return b.multiply(y, b.reshape(gain, (own.value_dim,)) if own.shares_gains else gain)

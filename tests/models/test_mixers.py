@@ -1,0 +1,117 @@
+"""Recurrent mixers and gated outputs: their groups by rank, what is not free, faults that are named, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from attngeom.errors import InputError
+from attngeom.models import compare, open_model, teleport
+from attngeom.models.affine import Affine
+from attngeom.models.counts.redundancy import block_redundancy
+from attngeom.models.evaluation import apply_layer
+from attngeom.models.families import specify
+from attngeom.models.mixers import RecurrentMixer
+from attngeom.models.programs import block_program
+from attngeom.models.specification import GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
+from attngeom.rank.lower import bound_rank
+from tests.models.cases import reference, state_of
+
+NORM = Norm(kind="rms", eps=1e-5)
+SMALL = {"heads": 2, "groups": 1, "head_dim": 2, "value_dim": 2, "taps": 2, "norm": NORM}
+KINDS = {
+    "ssd": RecurrentMixer(rule="ssd", norm_over="group", gates_first=True, conv_bias=True, **SMALL),
+    # With both biases of a query its two constants are told apart by the first tokens, not by the last one alone.
+    "ssd with biases": RecurrentMixer(
+        rule="ssd", norm_over="group", gates_first=True, bias=True, output_bias=True, **SMALL
+    ),
+    "delta": RecurrentMixer(rule="delta", norm_over="head", shares_gains=True, **SMALL),
+}
+HYBRIDS = ("mamba2", "bamba", "granitemoehybrid", "qwen3_next")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_rank_of_small_mixers_is_the_count(kind):
+    """Formal rank mod p at κ + 2 tokens: a lower bound if exponentials of logarithms are independent."""
+    block = TransformerBlock(attention=None, mlp=None, mixer=KINDS[kind], mixer_norms=Norms(input=NORM))
+    counted = block_redundancy(block, 3)
+    assert counted.standing == "estimate"
+    assert bound_rank(block_program(block, 3), 0).value == block.parameters(3, 3) - counted.total
+
+
+def test_the_rank_of_gated_attention_is_the_count():
+    own = GroupedAttention(heads=2, groups=1, head_dim=2, value_dim=2, scale=0.5, output_gate=True)
+    for spec in (own, replace(own, qk_norm=QKNorm(scope="per_head", norm=NORM)), replace(own, value_bias=True)):
+        block = TransformerBlock(attention=spec, mlp=None, attention_norms=Norms(input=NORM))
+        counted = block_redundancy(block, 4)
+        assert counted.standing == "estimate"
+        assert bound_rank(block_program(block, 4, others=2), 0).value == block.parameters(4, 4) - counted.total
+
+
+@pytest.mark.parametrize("family", HYBRIDS)
+def test_rotations_and_lone_scales_are_not_free(family):
+    """Elements of the groups that attention without a convolution would have change what is written."""
+    model = reference(family)
+    block, layer = model.block(0), model.layer(0)
+    mixer, x = layer.mixer, np.random.default_rng(0).normal(size=(9, layer.width))
+    y = apply_layer(x, block, layer)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(mixer.key.weight.shape[1],) * 2))[0]
+    lone = mixer.value.scaled(np.full(mixer.value.bias.shape, 1.5))
+    rotated = {name: Affine(turn @ getattr(mixer, name).weight, getattr(mixer, name).bias) for name in ("query", "key")}
+    for other in (mixer.with_(**rotated), mixer.with_(value=lone)):
+        assert np.abs(apply_layer(x, block, layer.with_(mixer=other)) - y).max() > 1e-3
+
+
+@pytest.mark.parametrize("family", HYBRIDS)
+def test_a_fault_in_any_tensor_of_a_mixer_or_of_gated_attention_is_named(family):
+    model = reference(family)
+    rng = np.random.default_rng(5)
+    for name, tensor in state_of(model).items():
+        if not any(word in name for word in ("mixer.", "mamba.", "linear_attn.", "self_attn.")):
+            continue
+        spoilt = np.array(tensor, dtype=np.float64)
+        spoilt.reshape(-1)[rng.integers(spoilt.size)] += 0.3
+        other = open_model({**state_of(model), name: spoilt}, model.config)
+        assert compare(model, other).blame.tensors == (name,)
+        moved = compare(model, teleport(other, 2).moved())
+        assert moved.same_function is False, name
+        # A gain is seen through what it multiplies, a row through its taps.
+        module = name.rsplit(".", 2)[0]
+        assert any(tensor.startswith(module) for tensor in moved.blame.tensors), name
+
+
+def test_published_sizes():
+    """2 h_k d_k + h_v d_v + d_v for each of the 36 mixers of Qwen3-Next-80B."""
+    config = {"model_type": "qwen3_next", "vocab_size": 151936, "hidden_size": 2048, "num_hidden_layers": 48,
+              "num_attention_heads": 16}  # fmt: skip
+    spec = specify(config)
+    mixers = [block for block in spec.stack.blocks if block.mixer is not None]
+    assert len(mixers) == 36
+    alone = replace(mixers[0], mlp=None, mlp_norms=Norms())
+    assert block_redundancy(alone, 2048).total == 8320 + 2048
+    assert abs(spec.parameters - 79.67e9) < 0.2e9
+
+
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("mamba2", {"time_step_limit": [0.001, 0.1]}),
+        ("mamba2", {"hidden_act": "gelu"}),
+        ("mamba2", {"num_heads": 3}),
+        ("mamba2", {"n_groups": 3}),
+        ("mamba2", {"conv_kernel": 1}),
+        ("bamba", {"attn_layer_indices": "1"}),
+        ("bamba", {"mamba_d_head": 5}),
+        ("granitemoehybrid", {"layer_types": ["linear_attention"]}),
+        ("granitemoehybrid", {"layer_types": ["linear_attention", "odd"]}),
+        ("granitemoehybrid", {"position_embedding_type": "alibi"}),
+        ("qwen3_next", {"linear_num_value_heads": 3}),
+        ("qwen3_next", {"hidden_act": "relu"}),
+    ],
+)
+def test_variants_that_are_not_known_are_refused_in_one_line(family, changes):
+    with pytest.raises(InputError) as caught:
+        specify({**reference(family).config, **changes})
+    assert len(str(caught.value)) <= 200 and "\n" not in str(caught.value)
