@@ -21,9 +21,10 @@ UNDECIDED = """
 import numpy as np
 weights, inputs = {"a": (), "b": ()}, (1,)
 def cubic(w, x):
-    return np.tanh((w["a"] + w["b"] ** 3) * x)
+    number = w["a"] + w["b"] ** 3
+    return np.tanh(number * x) + np.tanh(number**2 * x * x)
 """
-"""Along the fiber ∂/∂b − 3b² ∂/∂a, which is no linear field."""
+"""Along the fiber ∂/∂b − 3b² ∂/∂a, which is no linear field; and no count of coefficients shows it."""
 
 
 @pytest.fixture

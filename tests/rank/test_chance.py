@@ -17,7 +17,7 @@ TWO = {"a": (), "b": (), "c": ()}
 def hidden(w, x):
     """a and b are seen through a + b³ alone, along a fiber that is no linear field."""
     s = w["a"] + w["b"] ** 3
-    return w["c"] * s / (x * s + x * x)
+    return w["c"] * s / (x * s + s**2 + x * x)
 
 
 RATIONAL = [

@@ -140,10 +140,11 @@ def test_relu_regions_say_so():
 
 
 def test_a_gap_is_reported_with_both_bounds():
-    """A function of a³b + a b³ has D = 1; no linear symmetry knows it, but the coefficient does."""
+    """A function of s = a³b + a b³ has D = 1; no linear symmetry knows it, and s and s² are two coefficients."""
 
     def network(w, x):
-        return np.tanh((w["a"] ** 3 * w["b"] + w["a"] * w["b"] ** 3) * x)
+        number = w["a"] ** 3 * w["b"] + w["a"] * w["b"] ** 3
+        return np.tanh(number * x) + np.tanh(number**2 * x * x)
 
     answer = analyze(network, (), weights=TWO)
     assert (answer.lower_bound, answer.upper_bound, answer.standing) == (1, 2, "undecided")

@@ -245,9 +245,9 @@ def _match_both(goal: Array, rows: Array, dual_goal: Array, dual: Array) -> Arra
     The normal equations A C + C B = R, A and B Gram matrices of dual and carried rows, are diagonal in their
     eigenvectors.
     """
-    (a, left), (b, right) = (lapack.eigh(x @ x.T / np.sum(x * x)) for x in (dual_goal, rows))
-    size = np.sum(rows * rows), np.sum(dual_goal * dual_goal)
-    sides = goal @ rows.T / size[0] + dual_goal @ dual.T / size[1]
+    sizes = [float(np.sum(x * x)) or 1.0 for x in (dual_goal, rows)]
+    (a, left), (b, right) = (lapack.eigh(x @ x.T / size) for x, size in zip((dual_goal, rows), sizes))
+    sides = dual_goal @ dual.T / sizes[0] + goal @ rows.T / sizes[1]
     known = a[:, None] + b > len(goal) / GRAM_DEPENDENT
     inner = np.where(known, left.T @ sides @ right / np.where(known, a[:, None] + b, 1.0), 0.0)
     blind = ~known.all(axis=1), ~known.all(axis=0)

@@ -14,6 +14,7 @@ from attngeom.models.findings import HeadRow, Remark, inspect_layer
 from attngeom.models.fusing import free_to_fuse
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
+from attngeom.models.sublayers import SCORE_OPTIONS
 from attngeom.results import Result
 
 
@@ -119,7 +120,7 @@ def kind_of(spec: TransformerSpec) -> dict[str, Any]:
     own, mixer = block.attention, next((own.mixer for own in spec.stack.kinds if own.mixer is not None), None)
     rotary = None if own is None else own.rotary
     biases = ("query", "key", "value", "output")
-    options = dict.fromkeys(("qk_norm", "softcap", "sinks")) if own is None else own.options
+    options = dict.fromkeys(SCORE_OPTIONS) if own is None else own.options
     return {
         "heads": None if own is None else own.heads,
         "kv_heads": None if own is None else own.groups,

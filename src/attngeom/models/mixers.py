@@ -16,8 +16,8 @@ LENGTH_EPS = 1e-6
 class RecurrentMixer(Checked):
     """Heads with a state S, ``head_dim`` × ``value_dim``, in ``groups`` that share queries and keys.
 
-    Queries q, keys k and values v are SiLU of a causal convolution, ``taps`` tokens long and channel by channel, of
-    what is read. With the time step Δ = softplus(s·x + c) and the decay g = exp(−e^η Δ) of a head the ``rule`` is
+    Queries q, keys k and values v are SiLU of a convolution with the last ``taps`` tokens, channel by channel, of what
+    is read. With the time step Δ = softplus(s·x + c) and the decay g = exp(−e^η Δ) of a head the ``rule`` is
 
     - ssd (Mamba-2): S ← g S + Δ k vᵀ, y = Sᵀq + D v;
     - delta (Gated DeltaNet): S ← g S, then S ← S + σ(b·x) k (v − Sᵀk)ᵀ, y = Sᵀq, with k and √a q of length one.

@@ -84,9 +84,11 @@ def _map_units(weights: MLPWeights, change: Change) -> MLPWeights:
 def post_norms(block: TransformerBlock) -> dict[str, str]:
     """The sublayers behind which the sum is normalised, each with the norm of the sum before it, the first with none.
 
-    >>> from attngeom.models.presets import published
-    >>> post_norms(published("bert-base").stack.block(0))
-    {'attention': '', 'mlp': 'attention.stream'}
+    >>> from attngeom.models.specification import MLP, Norm, Norms, TransformerBlock
+    >>> summed = Norms(stream=Norm(kind="layer", eps=1e-12, bias=True))
+    >>> mlp = MLP(width=2, activation="gelu", gated=False)
+    >>> post_norms(TransformerBlock(attention=None, mlp=mlp, mlp_norms=summed))
+    {'mlp': ''}
     """
     places = [place for place, norms in zip(PLACES, block.norms) if norms.stream is not None]
     return {place: f"{before}.stream" if before else "" for before, place in zip(["", *places], places)}

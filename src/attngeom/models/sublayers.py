@@ -21,6 +21,8 @@ DEGREES = {"relu": 1, "relu2": 2}
 """n of the activations with φ(cx) = cⁿ φ(x) for all c > 0."""
 Router = Literal["softmax", "sigmoid"]
 
+SCORE_OPTIONS = ("qk_norm", "softcap", "sinks")
+"""The options of scores in the words of the interface."""
 SHOW_SCORES = "a softcap or sinks"
 """The options by which scores are seen absolutely."""
 
@@ -216,7 +218,7 @@ class GroupedAttention(Checked):
     def options(self) -> dict[str, Any]:
         """The options of scores in the words of the interface."""
         scope = None if self.qk_norm is None else self.qk_norm.scope
-        return {"qk_norm": scope, "softcap": self.softcap, "sinks": self.sinks}
+        return dict(zip(SCORE_OPTIONS, (scope, self.softcap, self.sinks)))
 
     @property
     def head_norm(self) -> Norm | None:

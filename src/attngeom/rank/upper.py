@@ -22,7 +22,7 @@ from attngeom.rank.search import Field, Symmetries, choose_independent, find_sym
 from attngeom.rank.slices import Slice, find_slice, next_slices
 from attngeom.rank.suggestions import find_suggested
 from attngeom.verification import programs as reading
-from attngeom.verification.coefficients import bound_by_coefficients
+from attngeom.verification.coefficients import are_polynomials, bound_by_coefficients
 from attngeom.verification.derivations import Derivations
 
 
@@ -85,12 +85,15 @@ def bound_above(
         return best
     fields, unproven = best.fields, best.unproven
     filling = bound_by_coefficients(proofs.terms)
-    if filling is not None:
-        candidates.append(Upper(value=filling, method="coefficients", fields=fields, unproven=unproven))
+    count = [] if filling is None else [Upper(value=filling, method="coefficients", fields=fields, unproven=unproven)]
+    # Every checker knows slices, and coefficients of polynomials, but not all know coefficients under functions.
+    is_plain = are_polynomials(proofs.terms)
+    candidates += count if is_plain else []
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_on_slice(lower, fields, seed, progress)
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_in_folds(lower, fields, seed, progress)
+    candidates += [] if is_plain else count
     if min(x.value for x in candidates) > lower.value and program.num_parameters <= SLICED_WEIGHTS:
         candidates += _bound_on_slices(lower, min(candidates, key=lambda x: x.value), seed)
     return min(candidates, key=lambda x: x.value)

@@ -37,6 +37,11 @@ def bound_by_coefficients(terms: AtomTable) -> int | None:
         return _count_monomials(terms)
 
 
+def are_polynomials(terms: AtomTable) -> bool:
+    """Whether the outputs are polynomials in the inputs: no input stands under a root, an inverse or a function."""
+    return _count_monomials(terms) is not None
+
+
 def _has_inputs(terms: AtomTable) -> list[bool]:
     """For each atom whether inputs reach it."""
     reached: list[bool] = []

@@ -11,7 +11,12 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends.numpy_function import Traced, as_traced, index_work
-from attngeom.programs.frontends.numpy_linear import solve_triangular
+from attngeom.programs.frontends.numpy_linear import (
+    determinant_function,
+    inverse_function,
+    solve_function,
+    solve_triangular,
+)
 
 _MOVES = """
 view reshape _unsafe_view permute transpose t expand unsqueeze squeeze slice select cat stack split split_with_sizes
@@ -237,7 +242,7 @@ def _cumulate_exponentials(builder: Builder, x: Any, axis: int) -> Any:
 
 @rule("linalg_inv_ex")
 def _invert(builder: Builder, x: Any, **options: Any) -> Any:
-    return np.linalg.inv(x), DataIndex()
+    return inverse_function(partial(as_traced, builder), x), DataIndex()
 
 
 @rule("_linalg_solve_ex")
@@ -246,13 +251,13 @@ def _solve(builder: Builder, a: Any, b: Any, *, left: bool = True, **options: An
         return np.swapaxes(_solve(builder, np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))[0], -1, -2), None, None, None
     # A vector is one if it has an axis less than the matrices.
     is_vector = len(b.shape) == len(a.shape) - 1
-    result = np.linalg.solve(as_traced(builder, a), b[..., None] if is_vector else b)
+    result = solve_function(partial(as_traced, builder), a, b[..., None] if is_vector else b)
     return (result[..., 0] if is_vector else result), None, None, None
 
 
 @rule("_linalg_det")
 def _determinant(builder: Builder, x: Any) -> Any:
-    return np.linalg.det(x), None, None
+    return determinant_function(partial(as_traced, builder), x), None, None
 
 
 @rule("linalg_solve_triangular")
