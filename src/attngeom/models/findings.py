@@ -262,7 +262,7 @@ def _context_findings(part: str, rotary: Rotary, context: Any) -> list[Remark]:
         return []
     remarks = []
     if context <= rotary.dims:
-        text = f"contexts of {context} tokens do not determine {rotary.dims} rotated coordinates (L3)"
+        text = f"contexts of {context} tokens do not determine {rotary.dims} rotated coordinates (Lemma 3)"
         remarks.append(Remark(layer=None, part=part, text=text, value=context))
     slow = sum(1 for f in rotary.frequencies if 0 < f * context < SLOW_ROTATION)
     if slow:

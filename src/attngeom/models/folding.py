@@ -1,6 +1,6 @@
 """Fold away what no reader can see: gains and biases of norms, mean directions, key and value constants.
 
-`fold` gives a representative whose norms are plain and whose constants lie in one place (lemma L4);
+`fold` gives a representative whose norms are plain and whose constants lie in one place (Lemma 4);
 biases may then be nonzero although the file has no place for them. `express` moves them back into places the file has,
 and fold(express(fold(L))) = fold(L).
 

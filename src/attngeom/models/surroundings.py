@@ -2,7 +2,7 @@
 
 A reader is a matrix W (with or without bias) applied to u = gain ∘ n(x) + bias. For RMS norms the entries of
 W diag(gain) are visible; for LayerNorm n(x) is orthogonal to 1, so W diag(gain) is seen on 1^⊥ only, d − 1 entries
-per row, and the constant W·bias + b (lemma L4 of docs/theorems/models.md).
+per row, and the constant W·bias + b (Lemma 4 of docs/theorems/models.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Redundant dimensions of a block: the orbits of its factors, and the constants that sublayers can hand to each other.
 
 Each count is a theorem for generic weights: the group acts with orbits of this dimension (upper bound of the
-dimension), and lemmas L1 to L6 of docs/theorems/models.md say that nothing else is lost.
+dimension), and Lemmas 1 to 6 of docs/theorems/models.md say that nothing else is lost.
 
 Constants are the one override: biases of outputs and what the biases of values add up to are vectors that a block adds
 to its stream, and each sublayer can take from the next what only the sum, or the sum without its mean, shows. So their
@@ -64,16 +64,23 @@ class Constants:
         if self.biases:
             more = width * (self.biases - 1)
             return [
-                RedundantPart(part="value_bias", count=values, group=f"R^{values}, into the output bias", lemma="L1"),
-                RedundantPart(part="norm", count=width - written, group="output bias along 1", lemma="L4"),
                 RedundantPart(
-                    part="value_bias", count=more, group=f"R^{more} between biases of which the sum is seen", lemma="L1"
+                    part="value_bias", count=values, group=f"R^{values}, into the output bias", lemma="Lemma 1"
+                ),
+                RedundantPart(part="norm", count=width - written, group="output bias along 1", lemma="Lemma 4"),
+                RedundantPart(
+                    part="value_bias",
+                    count=more,
+                    group=f"R^{more} between biases of which the sum is seen",
+                    lemma="Lemma 1",
                 ),
             ]
         seen = min(written, self.value_size) if self.any_values else 0
         part: PartName = "value_bias" if self.own_values else "norm"
         # Without own biases the norm's bias makes the constants; the rows of V were counted as if none were seen.
-        return [RedundantPart(part=part, count=values - seen, group="value constants beyond the width", lemma="L1")]
+        return [
+            RedundantPart(part=part, count=values - seen, group="value constants beyond the width", lemma="Lemma 1")
+        ]
 
     def reaches_mean(self, width: int) -> bool:
         """Whether the constants contain the direction 1."""
@@ -119,7 +126,7 @@ def _constant_terms(block: TransformerBlock, around: Surroundings) -> Iterator[R
         plain = norms.output is None and norms.stream is None
         mean = around.mean_seen and pool.reaches_mean(width) and plain
         if last_mean and norms.input is not None and norms.input.kind == "layer":
-            yield RedundantPart(part="norm", count=int(mean), group="(c1, −c1) of two biases", lemma="L4")
+            yield RedundantPart(part="norm", count=int(mean), group="(c1, −c1) of two biases", lemma="Lemma 4")
         else:
             last_mean = mean
 
@@ -129,10 +136,10 @@ def _post_norm_terms(pool: Constants, reading: PlacedSublayer, outgoing: Norm, w
     incoming = reading.incoming
     if incoming is not None and incoming.bias:
         values = pool.value_size * pool.own_values
-        yield RedundantPart(part="value_bias", count=values, group="into the next bias", lemma="L1")
-        yield RedundantPart(part="norm", count=width * pool.biases, group="bias of the norm before", lemma="L4")
-        yield RedundantPart(part="norm", count=width - reading.written, group="output bias along 1", lemma="L4")
+        yield RedundantPart(part="value_bias", count=values, group="into the next bias", lemma="Lemma 1")
+        yield RedundantPart(part="norm", count=width * pool.biases, group="bias of the norm before", lemma="Lemma 4")
+        yield RedundantPart(part="norm", count=width - reading.written, group="output bias along 1", lemma="Lemma 4")
     else:
         yield from pool.terms(width, reading.written)
     if incoming is not None and incoming.gain and outgoing.eps == 0:
-        yield RedundantPart(part="norm", count=1, group="R+ scale between two norms", lemma="L5, eps = 0")
+        yield RedundantPart(part="norm", count=1, group="R+ scale between two norms", lemma="Lemma 5, eps = 0")

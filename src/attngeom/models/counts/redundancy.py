@@ -201,7 +201,7 @@ def _table_terms(stack: Stack) -> list[RedundantPart]:
     unused = heads * len(stack.unused_relative)
     shifts = heads * first.forgets_shifts
     return [
-        RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="L1"),
+        RedundantPart(part="query_key", count=shifts, group="a shift of the relative table per head", lemma="Lemma 1"),
         RedundantPart(part="query_key", count=unused, group="buckets that no distance has", lemma="definition"),
     ]
 
@@ -212,7 +212,7 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
     if len(spec.stacks) == 2 and (norm := last_norm(spec.stacks[0])) is not None:
         count = norm.parameters(spec.width)
         terms.append(
-            RedundantPart(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="L4")
+            RedundantPart(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="Lemma 4")
         )
     norm = last_norm(spec.stack)
     if spec.head is None or norm is None:
@@ -221,14 +221,14 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
         moved = spec.width * (norm.bias and spec.head.bias)
         return [
             *terms,
-            RedundantPart(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="L4"),
+            RedundantPart(part="norm", count=moved, group="bias of the last norm, into the head's", lemma="Lemma 4"),
         ]
     rows = stream(spec.width, norm).rows(spec.embedding_rank or spec.vocabulary, spec.head.bias, True)
     count = norm.parameters(spec.width)
     return [
         *terms,
-        RedundantPart(part="norm", count=count, group="gain and bias of the last norm, into the head", lemma="L4"),
-        RedundantPart(part="norm", count=rows, group="mean direction of the rows of the head", lemma="L4"),
+        RedundantPart(part="norm", count=count, group="gain and bias of the last norm, into the head", lemma="Lemma 4"),
+        RedundantPart(part="norm", count=rows, group="mean direction of the rows of the head", lemma="Lemma 4"),
     ]
 
 

@@ -19,7 +19,7 @@ def residual_terms(spec: TransformerSpec) -> list[RedundantPart]:
     """What the whole model loses beyond its layers taken one by one."""
     terms = [_stream_term(spec, stack) for stack in spec.stacks]
     e = spec.embedding_rank
-    terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="L2"))
+    terms.append(RedundantPart(part="residual", count=e * e, group=f"GL({e}) of projected tokens", lemma="Lemma 2"))
     terms += [*_table_terms(spec), *_unnormed_terms(spec), rotation_term(spec), _scale_term(spec)]
     return [term for term in terms if term.count]
 
@@ -83,7 +83,7 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
             count += _count(block, width, source, incoming) - _count(block, width, source)
             incoming = sublayers(block)[-1].norms.stream
         return RedundantPart(
-            part="residual", count=count, group="biases and mean directions between post-norms", lemma="L4"
+            part="residual", count=count, group="biases and mean directions between post-norms", lemma="Lemma 4"
         )
     if _mean_unseen(stack):
         for kind, block in enumerate(stack.kinds):
@@ -91,7 +91,7 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
             count += stack.order.count(kind) * each
         first = stack.embedding_norm
         count += first is not None and first.bias and not _reads_embedding(stack)
-    return RedundantPart(part="residual", count=count, group="all that is written along 1", lemma="L4")
+    return RedundantPart(part="residual", count=count, group="all that is written along 1", lemma="Lemma 4")
 
 
 def _free_embedding(spec: TransformerSpec) -> bool:
@@ -121,7 +121,7 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     unread = spec.width * sum(stack.unread_positions for stack in spec.stacks)
     return [
         RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
-        RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="L4"),
+        RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="Lemma 4"),
         RedundantPart(
             part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"
         ),
@@ -178,7 +178,7 @@ def _tied_shift_term(spec: TransformerSpec) -> RedundantPart:
     silent = layer and spec.head is not None and norm is not None and (spec.head.bias or not norm.bias)
     follow = all(stack.positions or stack.token_types for stack in spec.stacks if stack.embeds_tokens)
     group = "1/gain added to all tokens and taken from the other tables"
-    return RedundantPart(part="residual", count=int(silent and follow), group=group, lemma="L4")
+    return RedundantPart(part="residual", count=int(silent and follow), group=group, lemma="Lemma 4")
 
 
 def rotation_term(spec: TransformerSpec) -> RedundantPart:
@@ -186,7 +186,7 @@ def rotation_term(spec: TransformerSpec) -> RedundantPart:
 
     Gains of output norms have to follow as well, which the lengths of what they scale restrict (lemma R).
     """
-    none = RedundantPart(part="residual", count=0, group="signed permutations", lemma="R")
+    none = RedundantPart(part="residual", count=0, group="signed permutations", lemma="Lemma R")
     stacks = [stack for stack in spec.stacks if stack.embeds_tokens]
     if spec.head is None or spec.stack not in stacks or any(stack.embedding_norm is not None for stack in stacks):
         return none
@@ -199,11 +199,11 @@ def rotation_term(spec: TransformerSpec) -> RedundantPart:
     kinds = {norm.kind for norm in (*norms, *(part.norms.output for part in outputs)) if norm is not None}
     d = spec.width
     if not kinds and not spec.head.tied:
-        return RedundantPart(part="residual", count=d * d, group=f"GL({d})", lemma="R")
+        return RedundantPart(part="residual", count=d * d, group=f"GL({d})", lemma="Lemma R")
     size, group = (d - 1, f"O({d - 1}) x O(1)") if "layer" in kinds else (d, f"O({d})")
     lost = sum(_lengths_beyond_gains(part, d) for part in outputs)
     group = f"{group} as far as gains behind narrow maps follow" if lost else group
-    return RedundantPart(part="residual", count=max(0, Orthogonal(size).dimension - lost), group=group, lemma="R")
+    return RedundantPart(part="residual", count=max(0, Orthogonal(size).dimension - lost), group=group, lemma="Lemma R")
 
 
 def _lengths_beyond_gains(part: Sublayer, width: int) -> int:
@@ -226,4 +226,4 @@ def _scale_term(spec: TransformerSpec) -> RedundantPart:
     outputs = [part.norms.output for stack in spec.stacks for block in stack.kinds for part in sublayers(block)]
     grow = all(norm is None or norm.gain for norm in outputs)
     count = int(readers_divide and begins and not post and follows and grow)
-    return RedundantPart(part="residual", count=count, group="R+ scale of the stream", lemma="L5, eps = 0")
+    return RedundantPart(part="residual", count=count, group="R+ scale of the stream", lemma="Lemma 5, eps = 0")

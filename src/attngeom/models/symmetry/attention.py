@@ -33,7 +33,7 @@ from attngeom.models.tensor_errors import Errors, Loss, Noise, TensorPart, lost,
 
 @dataclass(frozen=True)
 class RotaryScales(RowFactor):
-    """(C*)^f per group on rotated pairs: k → g k, q → q / ḡ (L3), what commutes with rotations by f frequencies."""
+    """(C*)^f per group on rotated pairs: k → g k, q → q / ḡ, what commutes with rotations by f frequencies."""
 
     topic = "qk"
     group = ComplexScales
@@ -48,7 +48,7 @@ class RotaryScales(RowFactor):
         if spec.latent is not None:
             shared = ComplexScales(spec.rotated // 2)
             text = f"{shared.symbol(1)} shared by all heads"
-            yield RedundantPart(part="query_key", count=shared.dimension, group=text, lemma="L1, L3")
+            yield RedundantPart(part="query_key", count=shared.dimension, group=text, lemma="Lemmas 1, 3")
             return
         columns = self.key_columns(reading, spec.key_bias, True), self.share * self.query_columns(reading)
         for size, number in sorted(Counter(spec.rotations[1].values()).items()):
@@ -56,7 +56,7 @@ class RotaryScales(RowFactor):
             # A complex matrix has two numbers where a real one has one.
             count = 2 * copies * GeneralLinear(size).fiber(*columns)
             text = ComplexScales(1).symbol(copies) if size == 1 else f"GL({size},C)^{copies}"
-            yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L3")
+            yield RedundantPart(part="query_key", count=count, group=text, lemma="Lemmas 1, 3")
 
     def freedoms(self) -> Iterator[Freedom]:
         whose = self.each_group if self.spec.latent is None else "all heads together"
@@ -88,7 +88,7 @@ class RotaryScales(RowFactor):
 
 @dataclass(frozen=True)
 class GroupedQueryKey(RowFactor):
-    """GL(a₀) per group on unrotated coordinates: K → C K, Q → C⁻ᵀ Q (L2)."""
+    """GL(a₀) per group on unrotated coordinates: K → C K, Q → C⁻ᵀ Q (Lemma 2)."""
 
     topic = "qk"
     group = GeneralLinear
@@ -104,12 +104,12 @@ class GroupedQueryKey(RowFactor):
         wide = self.share * self.query_columns(reading)
         group = GeneralLinear(size)
         text, count = group.symbol(spec.groups), spec.groups * group.fiber(tall, wide)
-        yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L2")
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="Lemmas 1, 2")
         constants = reading.source.has_constant(spec.key_bias) and reading.own.has_constant(spec.query_bias)
         if spec.latent is None and size >= max(1, min(tall, wide)) and constants and spec.trades_with_sinks:
             # The product of the two constants is then free and adds to the sink of the head.
             text = f"R^{spec.heads} from scores into the denominator"
-            yield RedundantPart(part="query_key", count=spec.heads, group=text, lemma="L1")
+            yield RedundantPart(part="query_key", count=spec.heads, group=text, lemma="Lemma 1")
 
     def freedoms(self) -> Iterator[Freedom]:
         size = self.spec.rotations[0] if self.spec.latent is None else self.spec.unrotated
@@ -127,7 +127,7 @@ class GroupedQueryKey(RowFactor):
 
 @dataclass(frozen=True)
 class GroupedValueOutput(RowFactor):
-    """GL(v) per group: V → B V, O → O B⁻¹ (L2)."""
+    """GL(v) per group: V → B V, O → O B⁻¹ (Lemma 2)."""
 
     topic = "vo"
     group: ClassVar[type[Group]] = GeneralLinear
@@ -141,7 +141,7 @@ class GroupedValueOutput(RowFactor):
         group = GeneralLinear(spec.value_dim)
         tall = self.key_columns(reading, spec.value_bias, not spec.shares_sum_to_one)
         count = spec.groups * group.fiber(tall, self.share * reading.written)
-        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="L1, L2")
+        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="Lemmas 1, 2")
 
     def freedoms(self) -> Iterator[Freedom]:
         size = self.spec.value_dim

@@ -46,9 +46,9 @@ from attngeom.models.tensor_errors import (
 
 @dataclass(frozen=True)
 class AttentionBiases(AttentionFactor):
-    """Translations of the biases of one attention: of keys where softmax forgets them, of values into the output (L1).
+    """Translations of the biases of one attention: of keys where softmax forgets them, of values into the output.
 
-    Output constants of which only the sum is seen: all of them in parallel blocks, means before a LayerNorm (L4).
+    Output constants of which only the sum is seen: all of them in parallel blocks, means before a LayerNorm (Lemma 4).
     """
 
     topic = "biases"
@@ -61,7 +61,7 @@ class AttentionBiases(AttentionFactor):
             part="key_bias",
             count=size * (spec.key_bias and not spec.shows_key_constants),
             group=f"R^{size}, key constants of unrotated dimensions",
-            lemma="L1: softmax ignores what does not depend on the key",
+            lemma="Lemma 1: softmax ignores what does not depend on the key",
         )
 
     @property
@@ -158,7 +158,7 @@ class AttentionBiases(AttentionFactor):
 
 @dataclass(frozen=True)
 class RelativeShift(AttentionFactor):
-    """R of every head, added to all of its relative positions, which softmax forgets; and rows that nothing reads (L1).
+    """R of every head, added to all of its relative positions, which softmax forgets; and rows that nothing reads.
 
     Where w_i is added to the scores of token i with all others, its weights stay. The rows of two distances that occur
     are seen by their difference: scores of equal tokens at both distances differ by it alone.
@@ -173,7 +173,9 @@ class RelativeShift(AttentionFactor):
 
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
         heads, shift = self.spec.heads, self.spec.heads * self.spec.forgets_shifts
-        yield RedundantPart(part="query_key", count=shift, group="a shift of the relative table per head", lemma="L1")
+        yield RedundantPart(
+            part="query_key", count=shift, group="a shift of the relative table per head", lemma="Lemma 1"
+        )
         rows = heads * len(self.unused)
         text = "rows of the relative table that no distance has"
         yield RedundantPart(part="query_key", count=rows, group=text, lemma="definition")
@@ -220,7 +222,7 @@ class RelativeShift(AttentionFactor):
 
 @dataclass(frozen=True)
 class StreamConstants(Factor):
-    """Translations of post-LN blocks: writers along 1, the biases of inner norms, readers along 1/gain (L4)."""
+    """Translations of post-LN blocks: writers along 1, the biases of inner norms, readers along 1/gain (Lemma 4)."""
 
     topic = "norms"
 
@@ -316,12 +318,14 @@ class OutputNorm(Factor):
             if norm is None:
                 continue
             text = "R+ scale of what an output norm reads"
-            yield RedundantPart(part="norm", count=int(norm.eps == 0), group=text, lemma="L5, eps = 0")
+            yield RedundantPart(part="norm", count=int(norm.eps == 0), group=text, lemma="Lemma 5, eps = 0")
             if writer is not None and norm.gain:
                 inner, bias = sum(writer), writer[1]
                 # With a bias among the columns eps is one more coefficient of the length, and the scale is free again.
                 loose = max(0, around.width - inner * (inner + 1) // 2 + (bias and norm.eps > 0))
-                yield RedundantPart(part="norm", count=loose, group="gains against rows of few columns", lemma="L5")
+                yield RedundantPart(
+                    part="norm", count=loose, group="gains against rows of few columns", lemma="Lemma 5"
+                )
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         width = layer.attentions["attention"].output.shape[1]

@@ -33,7 +33,7 @@ class GatedValueOutput(GroupedValueOutput):
         group = RealScales(spec.value_dim)
         tall = self.key_columns(reading, spec.value_bias, True)
         count = spec.groups * group.fiber(tall, self.share * reading.written)
-        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="L1, L2")
+        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="Lemmas 1, 2")
 
     def freedoms(self) -> Iterator[Freedom]:
         text = f"one scale of either sign for each of {self.spec.value_dim} coordinates, for {self.each_group}"

@@ -24,7 +24,7 @@ SIDES = {"key_latent": ("key", "value"), "query_latent": ("query", "rotated_quer
 
 @dataclass(frozen=True)
 class Latents(AttentionFactor):
-    """O(r) and (R*)^r of each latent: down → R down, readers X → X Rᵀ, gains D → D s, readers X → X / s (L4, L5)."""
+    """O(r) and (R*)^r of each latent: down → R down, readers X → X Rᵀ, gains D → D s, readers X → X / s."""
 
     topic = "qk"
 
@@ -120,12 +120,12 @@ def _orbit(rank: int, norm: Norm | None, columns: int) -> RedundantPart:
     if norm is None:
         # What fixes the span of fewer columns is counted by the readers of the latent, which see the span alone.
         count = GeneralLinear(rank).dimension if columns >= rank else 0
-        return RedundantPart(part="latents", count=count, group=f"GL({rank})", lemma="L2")
+        return RedundantPart(part="latents", count=count, group=f"GL({rank})", lemma="Lemma 2")
     if norm.kind == "layer":
-        return RedundantPart(part="latents", count=norm.gain * rank, group=f"(R*)^{rank}", lemma="L4")
+        return RedundantPart(part="latents", count=norm.gain * rank, group=f"(R*)^{rank}", lemma="Lemma 4")
     scales = norm.gain * rank + (norm.eps == 0)
     count = Orthogonal(rank).fiber(columns, 0) + scales
-    return RedundantPart(part="latents", count=count, group=f"O({rank}) x (R*)^{scales}", lemma="L5, L4")
+    return RedundantPart(part="latents", count=count, group=f"O({rank}) x (R*)^{scales}", lemma="Lemmas 5, 4")
 
 
 def _ranks(weights: AttentionWeights) -> tuple[int, int | None]:

@@ -1,4 +1,4 @@
-"""Moves that are no element of a linear group on rows: of norms, constants, QK-norms and latents (L1, L4, L5)."""
+"""Moves that are no element of a linear group on rows: of norms, constants, QK-norms and latents (Lemmas 1, 4, 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attngeom.models.symmetry.factor import Part
 
 @dataclass(frozen=True, eq=False)
 class NormMove(Part):
-    """u' = s ∘ u + shift, readers W' = W / s with bias b − W' shift; ``shift`` needs readers with biases (L4)."""
+    """u' = s ∘ u + shift, readers W' = W / s with bias b − W' shift; ``shift`` needs readers with biases (Lemma 4)."""
 
     norm: str
     scale: Array
@@ -39,7 +39,7 @@ class NormMove(Part):
 
 @dataclass(frozen=True, eq=False)
 class MeanShift(Part):
-    """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (L4)."""
+    """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (Lemma 4)."""
 
     norm: str
     reader: str
@@ -287,7 +287,7 @@ class HeadMeans(Part):
 
 @dataclass(frozen=True, eq=False)
 class LatentTurn(Part):
-    """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹ (L5), then gains D → D s with readers X → X / s."""
+    """Latents of MLA: down → R down with readers X → X D Rᵀ D⁻¹, then gains D → D s with readers X → X / s."""
 
     query: Array | None
     key: Array

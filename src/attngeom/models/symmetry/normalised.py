@@ -63,11 +63,11 @@ class _GainFactor(AttentionFactor):
             rotations = Orthogonal(plain).fiber(columns[1], self.share * columns[0])
             count = spec.groups * (pairs * (max(columns) > 0) + rotations)
             text = f"(U(1)^{pairs} x O({plain}))^{spec.groups}"
-        yield RedundantPart(part="query_key", count=count, group=text, lemma="L1, L5")
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="Lemmas 1, 5")
         if norm.eps == 0:
             count = 2 if spec.is_joint else spec.heads + spec.groups
             text = f"(R+)^{count} scales of q and k"
-            yield RedundantPart(part="query_key", count=count, group=text, lemma="L5, eps = 0")
+            yield RedundantPart(part="query_key", count=count, group=text, lemma="Lemma 5, eps = 0")
 
     def columns(self, reading: PlacedSublayer) -> tuple[int, int]:
         """Columns that queries and keys show."""
@@ -135,7 +135,7 @@ class _GainFactor(AttentionFactor):
 
 @dataclass(frozen=True)
 class NormalisedQueryKey(_GainFactor):
-    """(R*)^(f + a₀) between the gains of queries and keys, signs of rows, quarter turns of pairs (L5)."""
+    """(R*)^(f + a₀) between the gains of queries and keys, signs of rows, quarter turns of pairs (Lemma 5)."""
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights = self.weights(layer)
@@ -214,7 +214,7 @@ class CentredQueryKey(_GainFactor):
         queries, keys = self.columns(around.readings[self.place])
         count = self.spec.heads * queries + self.spec.groups * keys
         text = "means of the rows of every head of q, k"
-        yield RedundantPart(part="query_key", count=count, group=text, lemma="L4, inside heads")
+        yield RedundantPart(part="query_key", count=count, group=text, lemma="Lemma 4, inside heads")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights, spec = self.weights(layer), self.spec

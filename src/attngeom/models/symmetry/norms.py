@@ -1,4 +1,4 @@
-"""Factors of norms at inputs: gains and biases that readers take up, mean directions that they do not show (L4)."""
+"""Factors of norms at inputs: gains and biases that readers take up, mean directions that they do not show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_SHARE = 0.1
 
 @dataclass(frozen=True)
 class InputNorm(Factor):
-    """(R*)^d × R^d of gain and bias against the readers, and R of every row along 1/gain behind a LayerNorm (L4)."""
+    """(R*)^d × R^d of gain and bias against the readers, and R of every row along 1/gain behind a LayerNorm."""
 
     topic = "norms"
 
@@ -43,7 +43,7 @@ class InputNorm(Factor):
 
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
         count, text = self.norm.parameters(around.width), f"(R*)^{around.width} gains, biases"
-        yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
+        yield RedundantPart(part="norm", count=count, group=text, lemma="Lemma 4")
 
     def freedoms(self) -> Iterator[Freedom]:
         if self.norm.gain:
@@ -136,7 +136,7 @@ class InputNorm(Factor):
 
 @dataclass(frozen=True)
 class MeanDirections(Factor):
-    """R of every row that reads a LayerNorm, along 1/gain, and of every column that only LayerNorms read, along 1 (L4).
+    """R of every row that reads a LayerNorm, along 1/gain, and of every column that only LayerNorms read, along 1.
 
     The moves are those of the norms: constants go with them.
     """
@@ -153,7 +153,7 @@ class MeanDirections(Factor):
         else:
             counts = _expert_means(part, reading, unseen)
         for text, count in counts.items():
-            yield RedundantPart(part="norm", count=count, group=text, lemma="L4")
+            yield RedundantPart(part="norm", count=count, group=text, lemma="Lemma 4")
 
 
 def _attention_means(own: GroupedAttention, reading: PlacedSublayer, unseen: int) -> dict[str, int]:

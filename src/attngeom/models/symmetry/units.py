@@ -35,7 +35,7 @@ CORRECTION = TensorPart("mlp", "correction")
 
 @dataclass(frozen=True, eq=False)
 class Units(Part):
-    """Hidden unit i of the new map is unit order[i] of the old one, up times scale, down divided by it (L6).
+    """Hidden unit i of the new map is unit order[i] of the old one, up times scale, down divided by it (Lemma 6).
 
     Without a gate the bias and weight of up are scaled together and down is divided by the power of the scale that a
     homogeneous activation has (ReLU, its square); ``gates`` are positive scales of gates of such units. ``place`` is a
@@ -71,7 +71,7 @@ class Units(Part):
 
 @dataclass(frozen=True)
 class HiddenUnits(Factor):
-    """Orders of hidden units, and (R*) of each where its activation allows it: up → s up, down → down / s (L6)."""
+    """Orders of hidden units, and (R*) of each where its activation allows it: up → s up, down → down / s (Lemma 6)."""
 
     topic = "units"
     is_deferred = True
@@ -86,7 +86,7 @@ class HiddenUnits(Factor):
         text = f"(R*)^{count} scales of units"
         if isinstance(experts, Experts) and self.place != "shared":
             text = f"[{text}]^{experts.count}"
-        yield RedundantPart(part="hidden_units", count=count, group=text, lemma="L6")
+        yield RedundantPart(part="hidden_units", count=count, group=text, lemma="Lemma 6")
 
     def freedoms(self) -> Iterator[Freedom]:
         signs = "" if self.spec.gated else " positive"
