@@ -85,18 +85,24 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
     return decoder(config, "qwen3_moe", block, norm, windows=[window] * len(mlps), mlps=mlps)
 
 
-def specify_qwen2_moe(config: Config) -> TransformerSpec:
-    """A shared expert beside the routed ones, multiplied by a sigmoid of its own."""
-    dense = gated_mlp(config)
-    experts = Experts(
-        expert=replace(dense, width=config.integer("moe_intermediate_size", default=1408)),
-        count=config.integer("num_experts", default=60),
-        active=config.integer("num_experts_per_tok", default=4),
+def experts_beside_a_shared_one(
+    config: Config, dense: MLP, *, sizes: tuple[int, int], count: int, active: int, normalised: bool
+) -> Experts:
+    """Routed experts, and a shared one that is multiplied by a sigmoid of its own; the numbers are those by default."""
+    return Experts(
+        expert=replace(dense, width=config.integer("moe_intermediate_size", default=sizes[0])),
+        count=config.integer("num_experts", default=count),
+        active=config.integer("num_experts_per_tok", default=active),
         router="softmax",
-        shared=replace(dense, width=config.integer("shared_expert_intermediate_size", default=5632)),
+        shared=replace(dense, width=config.integer("shared_expert_intermediate_size", default=sizes[1])),
         shared_gate=True,
-        normalised=config.flag("norm_topk_prob", default=False),
+        normalised=config.flag("norm_topk_prob", default=normalised),
     )
+
+
+def specify_qwen2_moe(config: Config) -> TransformerSpec:
+    dense = gated_mlp(config)
+    experts = experts_beside_a_shared_one(config, dense, sizes=(1408, 5632), count=60, active=4, normalised=False)
     norm = config.rms(default=1e-6)
     bias = config.flag("qkv_bias", default=True)
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=False)

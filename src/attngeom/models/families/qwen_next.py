@@ -17,9 +17,9 @@ from attngeom.models.families.decoders import (
     rotary,
 )
 from attngeom.models.families.hybrids import layer_types, with_mixer_places, with_mixers
-from attngeom.models.families.qwen import sparse_layers
+from attngeom.models.families.qwen import experts_beside_a_shared_one, sparse_layers
 from attngeom.models.layout import MixerLayout, Packed
-from attngeom.models.specification import Experts, Norm, QKNorm, RecurrentMixer, TransformerSpec
+from attngeom.models.specification import Norm, QKNorm, RecurrentMixer, TransformerSpec
 
 GROUPED = (
     Packed("linear_attn.in_proj_qkvz", ("query", "key", "value", "output_gate"), grouped=True),
@@ -55,15 +55,7 @@ def specify(config: Config) -> TransformerSpec:
     attention = grouped_attention(config, rotary(config, share=0.25), bias=bias, output_bias=bias)
     attention = replace(attention, qk_norm=QKNorm(scope="per_head", norm=norm), output_gate=True)
     dense = gated_mlp(config)
-    experts = Experts(
-        expert=replace(dense, width=config.integer("moe_intermediate_size", default=512)),
-        count=config.integer("num_experts", default=512),
-        active=config.integer("num_experts_per_tok", default=10),
-        router="softmax",
-        shared=replace(dense, width=config.integer("shared_expert_intermediate_size", default=512)),
-        shared_gate=True,
-        normalised=config.flag("norm_topk_prob", default=True),
-    )
+    experts = experts_beside_a_shared_one(config, dense, sizes=(512, 512), count=512, active=10, normalised=True)
     block = pre_norm_block(attention, dense, norm)
     spec = decoder(config, "qwen3_next", block, norm, mlps=sparse_layers(config, dense, experts))
     every = config.integer("full_attention_interval", default=4)
