@@ -4,115 +4,75 @@ Decided from the claim before any work; :func:`attngeom.verification.budget.budg
 """
 
 # verification
-ATOM_TERMS = 4 * 10**6
-"""Products that are written out for one program."""
-LARGEST_FACTOR = 10_000
-"""The largest factor of the budget: a day or so."""
-WRITERS_FACTOR = 100.0
-"""Writers recheck with so many times the budget: they have just spent more on the search."""
-CERTIFICATE_BYTES = 2**28
-"""Of a certificate file."""
-CLAIMED_COEFFICIENTS = 4 * 10**6
-"""Coefficients that a claim about one layer is about, zeros included."""
+
+ATOM_TERMS = 4 * 10**6  # Products that are written out for one program.
+LARGEST_FACTOR = 10_000  # The largest factor of the budget: a day or so.
+WRITERS_FACTOR = 100.0  # Writers recheck with so many times the budget: they have just spent more on the search.
+CERTIFICATE_BYTES = 2**28  # Of a certificate file.
+CLAIMED_COEFFICIENTS = 4 * 10**6  # Coefficients that a claim about one layer is about, zeros included.
+# n⁴ b^(5/4) for the exact rank or determinant of an n×n integer matrix with b bits; measured, about ten seconds.
 ELIMINATION_WORK = 10**11
-"""n⁴ b^(5/4) for the exact rank or determinant of an n×n integer matrix with b bits; measured, about ten seconds."""
-COEFFICIENTS_READ = 3 * 10**5
-"""Coefficients that the definition of an invariant reads, one by one."""
-RATIONAL_PRODUCTS = 5 * 10**6
-"""Products of rational numbers, one by one."""
-MATRIX_PRODUCTS = 2 * 10**7
-"""Products of numbers in products of matrices, times the words of 64 bits of a number."""
-FIELD_PRODUCTS = 4 * 10**5
-"""Products of numbers in a cubic field, each a product of polynomials."""
+COEFFICIENTS_READ = 3 * 10**5  # Coefficients that the definition of an invariant reads, one by one.
+RATIONAL_PRODUCTS = 5 * 10**6  # Products of rational numbers, one by one.
+MATRIX_PRODUCTS = 2 * 10**7  # Products of numbers in products of matrices, times the words of 64 bits of a number.
+FIELD_PRODUCTS = 4 * 10**5  # Products of numbers in a cubic field, each a product of polynomials.
+# Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at.
 SAMPLE_ENTRIES = 2 * 10**7
-"""Entries of all inputs, cotangents and attention matrices that a minor of the Jacobian is evaluated at."""
-JACOBIAN_PRODUCTS = 2 * 10**9
-"""Multiplications mod p for derivatives in many directions; measured, about ten seconds."""
+JACOBIAN_PRODUCTS = 2 * 10**9  # Multiplications mod p for derivatives in many directions; measured, about ten seconds.
+# What the derivatives of one head at one sample take besides their multiplications, counted in these.
 HEAD_OVERHEAD = 6 * 10**4
-"""What the derivatives of one head at one sample take besides their multiplications, counted in these."""
-LAYER_CUTS = 10**7
-"""Three places among the layers of a network: where a part starts, is cut and ends."""
+LAYER_CUTS = 10**7  # Three places among the layers of a network: where a part starts, is cut and ends.
+# Multiplications mod p in floating point BLAS for the transcript of a matrix-free proof; about ten seconds.
 BLAS_PRODUCTS = 10**11
-"""Multiplications mod p in floating point BLAS for the transcript of a matrix-free proof; about ten seconds."""
+# Random sums that must all be nonzero mod p, over p: about e^3 draws; small primes would make them endless.
 SUMS_PER_RESIDUE = 3
-"""Random sums that must all be nonzero mod p, over p: about e^3 draws; small primes would make them endless."""
-COEFFICIENT_PRODUCTS = 200_000
-"""Products of monomials that are written out."""
-EXACT_SPAN = 120
-"""Coefficients whose linear span is computed exactly; of more, equal ones are counted once."""
-CHANGE_TERMS = 5_000
-"""Terms of one change; what is longer is given up."""
-FIELD_MONOMIALS = 400_000
-"""Products of monomials for one field."""
+COEFFICIENT_PRODUCTS = 200_000  # Products of monomials that are written out.
+EXACT_SPAN = 120  # Coefficients whose linear span is computed exactly; of more, equal ones are counted once.
+CHANGE_TERMS = 5_000  # Terms of one change; what is longer is given up.
+FIELD_MONOMIALS = 400_000  # Products of monomials for one field.
+# Monomials that are looked at while the changes along one field are simplified: looking is cheaper than products.
 FIELD_STEPS = 8 * 10**6
-"""Monomials that are looked at while the changes along one field are simplified: looking is cheaper than products."""
+# How often the work for one field is halved after one that was given up: 64 more cost as much as the first.
 FIELD_HALVINGS = 6
-"""How often the work for one field is halved after one that was given up: 64 more cost as much as the first."""
-SHORT_CHANGE = 64
-"""Terms of a change that is expanded although it could not be evaluated."""
-MINOR_SAMPLES = 10**6
-"""Samples of a minor of a Jacobian."""
-PAIR_UNKNOWNS = 2600
-"""Entries of the pairs (X, Y) in a commutant."""
-COMMUTANT_SLICES = 4
-"""Random slices whose commutant is looked at before that of all."""
-LAYER_POINTS = 3
-"""Random points at which a layer and its coefficients are compared first."""
-SQUARE_ROOT_DIGITS = 1000
-"""Of D in a field Q(√D)."""
-LAMBDA_BITS = 64
-"""Of the numerator and the denominator of λ."""
-LAYER_PRODUCT_BITS = 10**9
-"""Bits in products of layers."""
-LOCAL_DIRECTIONS = 3000
-"""Directions of a Jacobian at given weights."""
-LOCAL_SAMPLES = 10**5
-"""Samples of a Jacobian at given weights."""
-SAMPLE_INDEX = 2**40
-"""The largest index of a sample."""
-SYMMETRY_FIELDS = 20_000
-"""Fields of a list of symmetries."""
-FIELD_TERMS = 10**6
-"""Terms of all fields of a list of symmetries."""
-PROGRAM_NODES = 20_000
-"""Of a program in a claim."""
-PROGRAM_ENTRIES = 2**22
-"""Of all nodes of a program in a claim."""
+SHORT_CHANGE = 64  # Terms of a change that is expanded although it could not be evaluated.
+MINOR_SAMPLES = 10**6  # Samples of a minor of a Jacobian.
+PAIR_UNKNOWNS = 2600  # Entries of the pairs (X, Y) in a commutant.
+COMMUTANT_SLICES = 4  # Random slices whose commutant is looked at before that of all.
+LAYER_POINTS = 3  # Random points at which a layer and its coefficients are compared first.
+SQUARE_ROOT_DIGITS = 1000  # Of D in a field Q(√D).
+LAMBDA_BITS = 64  # Of the numerator and the denominator of λ.
+LAYER_PRODUCT_BITS = 10**9  # Bits in products of layers.
+LOCAL_DIRECTIONS = 3000  # Directions of a Jacobian at given weights.
+LOCAL_SAMPLES = 10**5  # Samples of a Jacobian at given weights.
+SAMPLE_INDEX = 2**40  # The largest index of a sample.
+SYMMETRY_FIELDS = 20_000  # Fields of a list of symmetries.
+FIELD_TERMS = 10**6  # Terms of all fields of a list of symmetries.
+PROGRAM_NODES = 20_000  # Of a program in a claim.
+PROGRAM_ENTRIES = 2**22  # Of all nodes of a program in a claim.
+# Signs and orders of floats at a real point need this share of the largest entry, so that a region is open.
 PATTERN_MARGIN = 1e-6
-"""Signs and orders of floats at a real point need this share of the largest entry, so that a region is open."""
-SIGN_SAMPLES = 4096
-"""Samples at which roots are looked at to see that their signs are free."""
-FREE_ARGUMENTS = 2000
-"""Arguments of functions whose independence is tested: their matrix is eliminated."""
-FREE_INSIDE = 600
-"""Arguments of exponentials and logarithms in them whose independence is tested, at as many weights."""
-FREE_SPARE = 40
-"""Samples beyond the number of arguments whose independence is tested."""
-GUARD_SAMPLES = 2
-"""Samples at which the fields are seen to leave the function as it is."""
-TRANSCRIPT_BITS = 120
-"""A wrong transcript passes with probability at most 2^−120."""
+SIGN_SAMPLES = 4096  # Samples at which roots are looked at to see that their signs are free.
+FREE_ARGUMENTS = 2000  # Arguments of functions whose independence is tested: their matrix is eliminated.
+FREE_INSIDE = 600  # Arguments of exponentials and logarithms in them whose independence is tested, at as many weights.
+FREE_SPARE = 40  # Samples beyond the number of arguments whose independence is tested.
+GUARD_SAMPLES = 2  # Samples at which the fields are seen to leave the function as it is.
+TRANSCRIPT_BITS = 120  # A wrong transcript passes with probability at most 2^−120.
 
 # dimensions
-SYMMETRY_ENTRIES = 2 * 10**7
-"""Entries of the matrix of infinitesimal symmetries."""
+
+SYMMETRY_ENTRIES = 2 * 10**7  # Entries of the matrix of infinitesimal symmetries.
+# Samples at which no entry that is inverted on a slice may always be 0: roots exist at half of them each.
 EXISTENCE_SAMPLES = 4096
-"""Samples at which no entry that is inverted on a slice may always be 0: roots exist at half of them each."""
-RECHECKED_DIMENSION = 4000
-"""Rechecking a minor costs the cube of the dimension; larger claims get a transcript."""
-RECHECKED_PARAMETERS = 10**6
-"""Of a network that is evaluated, or of a part whose outputs are seen to span."""
+RECHECKED_DIMENSION = 4000  # Rechecking a minor costs the cube of the dimension; larger claims get a transcript.
+RECHECKED_PARAMETERS = 10**6  # Of a network that is evaluated, or of a part whose outputs are seen to span.
 
 # learning
-LAW_PARAMETERS = 4000
-"""Of a network whose laws are proven complete: a square matrix of this size is eliminated."""
+
+LAW_PARAMETERS = 4000  # Of a network whose laws are proven complete: a square matrix of this size is eliminated.
 
 # deep networks
-MAP_OUTPUTS = 4096
-"""Entries of the output of a map of several layers."""
-MAP_INPUTS = 10**4
-"""Inputs at which linear equations of a second layer are written down."""
-MAP_INPUT_ENTRY = 10**6
-"""The largest entry of such an input."""
-HEAD_PAIRS = 10**6
-"""Pairs of heads whose matrices are compared."""
+
+MAP_OUTPUTS = 4096  # Entries of the output of a map of several layers.
+MAP_INPUTS = 10**4  # Inputs at which linear equations of a second layer are written down.
+MAP_INPUT_ENTRY = 10**6  # The largest entry of such an input.
+HEAD_PAIRS = 10**6  # Pairs of heads whose matrices are compared.
