@@ -49,7 +49,6 @@ NO_LIMITS = {
     "what a family of models is defined with": {
         "models/families/bert.py": "DISTANCE",
         "models/families/olmo.py": "EPS",
-        "models/families/whisper.py": "EPS",
         "models/layout/attention.py": "PARTITIONS",
         "models/mixers.py": "LENGTH_EPS",
         "models/programs/units.py": "GELU_CUBIC QUICK",

@@ -38,9 +38,9 @@ class Config:
         self.values = values
         self.read: set[str] = set()
 
-    def with_default(self, key: str, value: Any) -> Config:
-        """The same configuration with a value for a key that is absent or null."""
-        full = Config({**self.values, key: value} if self.raw(key) is None else self.values)
+    def with_defaults(self, values: Mapping[str, Any]) -> Config:
+        """The same configuration with values for keys that are absent or null."""
+        full = Config({**self.values, **{key: value for key, value in values.items() if self.raw(key) is None}})
         full.read = self.read
         return full
 

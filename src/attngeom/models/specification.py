@@ -253,7 +253,7 @@ class TransformerSpec(Checked):
     the reader and never compared as symmetric.
     """
 
-    family: str
+    family: str = ""
     width: int
     stacks: tuple[Stack, ...]
     vocabulary: int

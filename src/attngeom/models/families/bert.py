@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, StateReader, plain_attention, plain_mlp, stack_of
-from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
-from attngeom.models.specification import Norms, TransformerBlock, TransformerSpec
+from attngeom.models.families.contract import (
+    ModelFamily,
+    Places,
+    StateReader,
+    block_of,
+    model_of,
+    plain_attention,
+    plain_mlp,
+    stack_of,
+)
+from attngeom.models.families.decoders import gated_mlp, grouped_attention, rotary_of_type
+from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
+from attngeom.models.specification import Norm, Norms, TransformerSpec
 
 # BERT: LayerNorm of the residual stream after each sublayer, learned positions and segments, attention both ways.
 
 ATTENTION = split_attention("attention.self.{}", "attention.output.dense", ("query", "key", "value"))
+MLP_LAYOUT = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
+AFTER = {"attention.stream": "attention.output.LayerNorm", "mlp.stream": "output.LayerNorm"}
+BEFORE = {"attention.input": "attention.LayerNorm", "mlp.input": "intermediate.LayerNorm"}
 
 
-def encoder(
-    config: Config, family: str, *, unread: int = 0, types: int | None = None, before: bool = False
-) -> TransformerSpec:
+def encoder(config: Config, *, unread: int = 0, types: int | None = None, before: bool = False) -> TransformerSpec:
     """The encoder of BERT; ``unread`` rows of its positions are never read, ``before``: norms are before sublayers."""
     config.refuse("add_cross_attention", False)
     config.refuse("position_embedding_type", "absolute")
@@ -25,14 +36,9 @@ def encoder(
     attention = plain_attention(config.integer("num_attention_heads"), width)
     mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
     norm = config.layer_norm(default=1e-12)
-    block = TransformerBlock(
-        attention=attention if config.flag("is_decoder", default=False) else attention.bidirectional,
-        mlp=mlp,
-        attention_norms=Norms(input=norm) if before else Norms(stream=norm),
-        mlp_norms=Norms(input=norm) if before else Norms(stream=norm),
-    )
+    attention = attention if config.flag("is_decoder", default=False) else attention.bidirectional
     stack = stack_of(
-        [block] * config.layers("num_hidden_layers"),
+        [block_of(attention, mlp, norm, after=not before)] * config.layers("num_hidden_layers"),
         "encoder",
         final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings"),
@@ -41,49 +47,46 @@ def encoder(
         embedding_norm=norm,
     )
     # The head of masked language models has a hidden layer: the function described here is the final hidden states.
-    return TransformerSpec(
-        family=family, width=width, stacks=(stack,), vocabulary=config.integer("vocab_size"), head=None
-    )
+    return model_of(config, width, stack, head=None)
 
 
-def specify_bert(config: Config) -> TransformerSpec:
-    return encoder(config, "bert")
-
-
-def locate_bert(config: Config) -> Places:
-    mlp = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
-    norms = {"attention.stream": "attention.output.LayerNorm", "mlp.stream": "output.LayerNorm"}
-    tokens, pooler, hidden = "bert.embeddings.word_embeddings.weight", "bert.pooler.dense", "cls.predictions.transform"
+def encoder_places(base: str, layer: str = "encoder.layer.{}.", types: bool = True, **more: Any) -> Places:
+    """The names of BERT below a base, some of them others; ``types``: with a table of segments."""
+    tables = f"{base}embeddings"
+    block = more.pop("block", (ATTENTION, MLP_LAYOUT, AFTER))
+    names: dict[str, Any] = {"final_norm": {}, "ignored": (f"{tables}.position_ids",)}
     return Places(
-        blocks={"encoder": BlockLayout("bert.encoder.layer.{}.", ATTENTION, mlp, norms)},
-        final_norm={},
-        tokens=tokens,
-        positions={"encoder": "bert.embeddings.position_embeddings.weight"},
-        token_types="bert.embeddings.token_type_embeddings.weight",
-        embedding_norm="bert.embeddings.LayerNorm",
-        others=("bert.pooler.", "cls.", "classifier.", "qa_outputs."),
-        ignored=("bert.embeddings.position_ids",),
-        base="bert.",
-        readers=(
-            StateReader(pooler),
-            StateReader(f"{hidden}.dense"),
-            StateReader("classifier", pooler),
-            StateReader("qa_outputs", pooler),
-        ),
-        copies={"cls.predictions.decoder.weight": tokens, "cls.predictions.decoder.bias": "cls.predictions.bias"},
-        rereader=hidden,
+        blocks={"encoder": BlockLayout(base + layer, *block)},
+        tokens=f"{tables}.word_embeddings.weight",
+        positions={"encoder": f"{tables}.position_embeddings.weight"},
+        token_types=f"{tables}.token_type_embeddings.weight" if types else "",
+        embedding_norm=f"{tables}.LayerNorm",
+        base=base,
+        **(names | more),
     )
 
 
-BERT = ModelFamily(("bert",), specify_bert, locate_bert)
+POOLER, HIDDEN = "bert.pooler.dense", "cls.predictions.transform"
+BERT_PLACES = encoder_places(
+    "bert.",
+    others=("bert.pooler.", "cls.", "classifier.", "qa_outputs."),
+    readers=(
+        StateReader(POOLER),
+        StateReader(f"{HIDDEN}.dense"),
+        StateReader("classifier", POOLER),
+        StateReader("qa_outputs", POOLER),
+    ),
+    copies={
+        "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    rereader=HIDDEN,
+)
+BERT = ModelFamily("bert", encoder, BERT_PLACES)
 
 
 # RoBERTa, XLM-RoBERTa, CamemBERT, data2vec: BERT with positions that begin behind that of padding. RoBERTa-
 # PreLayerNorm has its norms before the sublayers.
-
-MLP_LAYOUT = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
-AFTER = {"attention.stream": "attention.output.LayerNorm", "mlp.stream": "output.LayerNorm"}
-BEFORE = {"attention.input": "attention.LayerNorm", "mlp.input": "intermediate.LayerNorm"}
 
 
 def padding(config: Config) -> int:
@@ -91,51 +94,41 @@ def padding(config: Config) -> int:
     return config.integer("pad_token_id", default=1, least=0)
 
 
-def masked_readers(pooler: str) -> tuple[StateReader, ...]:
-    """What reads the final hidden states: the head of masked models, classifiers with and without a hidden layer."""
-    names = (pooler, "lm_head.dense", "classifier.dense")
-    return (*map(StateReader, names), StateReader("classifier", pooler), StateReader("qa_outputs", pooler))
+def masked_places(base: str, config: Config, **more: Any) -> Places:
+    """With the head of masked models, and classifiers with and without a hidden layer."""
+    pooler = f"{base}pooler.dense"
+    readers = (*map(StateReader, (pooler, "lm_head.dense", "classifier.dense")), StateReader("classifier", pooler))
+    return encoder_places(
+        base,
+        position_offset=padding(config),
+        first_position=1,
+        others=(f"{base}pooler.", "lm_head.", "classifier.", "qa_outputs."),
+        readers=(*readers, StateReader("qa_outputs", pooler)),
+        copies={
+            "lm_head.decoder.weight": f"{base}embeddings.word_embeddings.weight",
+            "lm_head.decoder.bias": "lm_head.bias",
+        },
+        rereader="lm_head.",
+        **more,
+    )
 
 
-def _places_roberta(base: str, before: bool) -> Callable[[Config], Places]:
-    def locate(config: Config) -> Places:
-        tokens = f"{base}embeddings.word_embeddings.weight"
-        return Places(
-            blocks={
-                "encoder": BlockLayout(f"{base}encoder.layer.{{}}.", ATTENTION, MLP_LAYOUT, BEFORE if before else AFTER)
-            },
-            final_norm={"encoder": f"{base}LayerNorm"} if before else {},
-            tokens=tokens,
-            positions={"encoder": f"{base}embeddings.position_embeddings.weight"},
-            position_offset=padding(config),
-            first_position=1,
-            token_types=f"{base}embeddings.token_type_embeddings.weight",
-            embedding_norm=f"{base}embeddings.LayerNorm",
-            others=(f"{base}pooler.", "lm_head.", "classifier.", "qa_outputs."),
-            ignored=(f"{base}embeddings.position_ids",),
-            base=base,
-            readers=masked_readers(f"{base}pooler.dense"),
-            copies={"lm_head.decoder.weight": tokens, "lm_head.decoder.bias": "lm_head.bias"},
-            rereader="lm_head.",
-        )
+def _roberta(model_type: str, base: str, before: bool = False) -> ModelFamily:
+    names: dict[str, Any] = {}
+    if before:
+        names = {"block": (ATTENTION, MLP_LAYOUT, BEFORE), "final_norm": {"encoder": f"{base}LayerNorm"}}
 
-    return locate
+    def describe(config: Config) -> TransformerSpec:
+        return encoder(config, unread=padding(config), before=before)
+
+    return ModelFamily(model_type, describe, lambda config: masked_places(base, config, **names))
 
 
-def _row_roberta(model_type: str, base: str, before: bool = False) -> ModelFamily:
-    def specify(config: Config) -> TransformerSpec:
-        return encoder(config, model_type, unread=padding(config), before=before)
-
-    return ModelFamily((model_type,), specify, _places_roberta(base, before))
-
-
-ROBERTA_ROWS = (
-    _row_roberta("roberta", "roberta."),
-    _row_roberta("xlm-roberta", "roberta."),
-    _row_roberta("camembert", "roberta."),
-    _row_roberta("data2vec-text", "data2vec_text."),
-    _row_roberta("roberta-prelayernorm", "roberta_prelayernorm.", before=True),
-)
+ROBERTA = _roberta("roberta", "roberta.")
+XLM_ROBERTA = _roberta("xlm-roberta", "roberta.")
+CAMEMBERT = _roberta("camembert", "roberta.")
+DATA2VEC = _roberta("data2vec-text", "data2vec_text.")
+ROBERTA_BEFORE = _roberta("roberta-prelayernorm", "roberta_prelayernorm.", before=True)
 
 
 # DistilBERT and ELECTRA (with embeddings as wide as the stream): BERT under other names.
@@ -150,76 +143,56 @@ KEYS = {
 """The keys of BERT and those of DistilBERT."""
 
 
-def specify_distilbert(config: Config) -> TransformerSpec:
-    for bert, own in KEYS.items():
-        config = config.with_default(bert, config.raw(own))
-    return encoder(config, "distilbert", types=0)
+def describe_distilbert(config: Config) -> TransformerSpec:
+    return encoder(config.with_defaults({bert: config.raw(own) for bert, own in KEYS.items()}), types=0)
 
 
-def specify_electra(config: Config) -> TransformerSpec:
+def describe_electra(config: Config) -> TransformerSpec:
     config.refuse("embedding_size", config.integer("hidden_size"))
-    config = config.with_default("embedding_size", 128)
+    config = config.with_defaults({"embedding_size": 128})
     config.refuse("embedding_size", config.integer("hidden_size"))
-    return encoder(config, "electra")
+    return encoder(config)
 
 
-def locate_distilbert(config: Config) -> Places:
-    attention = split_attention("attention.{}_lin", "attention.out_lin")
-    mlp = MLPLayout(packing="split", up="ffn.lin1", down="ffn.lin2")
-    norms = {"attention.stream": "sa_layer_norm", "mlp.stream": "output_layer_norm"}
-    tokens = "distilbert.embeddings.word_embeddings.weight"
-    return Places(
-        blocks={"encoder": BlockLayout("distilbert.transformer.layer.{}.", attention, mlp, norms)},
-        final_norm={},
-        tokens=tokens,
-        positions={"encoder": "distilbert.embeddings.position_embeddings.weight"},
-        embedding_norm="distilbert.embeddings.LayerNorm",
-        others=(
-            "vocab_transform.",
-            "vocab_layer_norm.",
-            "vocab_projector.",
-            "pre_classifier.",
-            "classifier.",
-            "qa_outputs.",
-        ),
-        base="distilbert.",
-        readers=(
-            StateReader("vocab_transform"),
-            StateReader("pre_classifier"),
-            StateReader("classifier", "pre_classifier"),
-            StateReader("qa_outputs"),
-        ),
-        copies={"vocab_projector.weight": tokens},
-        rereader="vocab_transform.",
-    )
-
-
-def locate_electra(config: Config) -> Places:
-    tokens, inner = "electra.embeddings.word_embeddings.weight", "generator_predictions"
-    return Places(
-        blocks={"encoder": BlockLayout("electra.encoder.layer.{}.", ATTENTION, MLP_LAYOUT, AFTER)},
-        final_norm={},
-        tokens=tokens,
-        positions={"encoder": "electra.embeddings.position_embeddings.weight"},
-        token_types="electra.embeddings.token_type_embeddings.weight",
-        embedding_norm="electra.embeddings.LayerNorm",
-        others=(f"{inner}.", "generator_lm_head.", "discriminator_predictions.", "classifier.", "qa_outputs."),
-        ignored=("electra.embeddings.position_ids",),
-        base="electra.",
-        readers=(
-            StateReader(f"{inner}.dense"),
-            StateReader("discriminator_predictions.dense"),
-            StateReader("classifier.dense"),
-            StateReader("classifier"),
-            StateReader("qa_outputs"),
-        ),
-        copies={"generator_lm_head.weight": tokens},
-        rereader=f"{inner}.",
-    )
-
-
-DISTILBERT = ModelFamily(("distilbert",), specify_distilbert, locate_distilbert)
-ELECTRA = ModelFamily(("electra",), specify_electra, locate_electra)
+DISTILBERT_PLACES = encoder_places(
+    "distilbert.",
+    "transformer.layer.{}.",
+    types=False,
+    block=(
+        split_attention("attention.{}_lin", "attention.out_lin"),
+        MLPLayout(packing="split", up="ffn.lin1", down="ffn.lin2"),
+        {"attention.stream": "sa_layer_norm", "mlp.stream": "output_layer_norm"},
+    ),
+    others=(
+        "vocab_transform.",
+        "vocab_layer_norm.",
+        "vocab_projector.",
+        "pre_classifier.",
+        "classifier.",
+        "qa_outputs.",
+    ),
+    ignored=(),
+    readers=(
+        StateReader("vocab_transform"),
+        StateReader("pre_classifier"),
+        StateReader("classifier", "pre_classifier"),
+        StateReader("qa_outputs"),
+    ),
+    copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
+    rereader="vocab_transform.",
+)
+ELECTRA_READERS = (
+    "generator_predictions.dense", "discriminator_predictions.dense", "classifier.dense", "classifier", "qa_outputs"
+)  # fmt: skip
+ELECTRA_PLACES = encoder_places(
+    "electra.",
+    others=("generator_predictions.", "generator_lm_head.", "discriminator_predictions.", "classifier.", "qa_outputs."),
+    readers=tuple(map(StateReader, ELECTRA_READERS)),
+    copies={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
+    rereader="generator_predictions.",
+)
+DISTILBERT = ModelFamily("distilbert", describe_distilbert, DISTILBERT_PLACES)
+ELECTRA = ModelFamily("electra", describe_electra, ELECTRA_PLACES)
 
 
 # MPNet: RoBERTa without segments, with a table of relative positions that all layers share.
@@ -228,32 +201,64 @@ DISTANCE = 128
 """The largest distance of the table; no key of the configuration changes it."""
 
 
-def specify_mpnet(config: Config) -> TransformerSpec:
-    spec = encoder(config, "mpnet", unread=padding(config), types=0)
+def describe_mpnet(config: Config) -> TransformerSpec:
+    spec = encoder(config, unread=padding(config), types=0)
     buckets = config.integer("relative_attention_num_buckets", default=32)
     return replace(spec, stacks=(replace(spec.stack, relative_buckets=buckets, relative_distance=DISTANCE),))
 
 
-def locate_mpnet(config: Config) -> Places:
+def places_mpnet(config: Config) -> Places:
     attention = split_attention("attention.attn.{}", "attention.attn.o")
-    norms = {"attention.stream": "attention.LayerNorm", "mlp.stream": "output.LayerNorm"}
-    tokens = "mpnet.embeddings.word_embeddings.weight"
-    return Places(
-        blocks={"encoder": BlockLayout("mpnet.encoder.layer.{}.", attention, MLP_LAYOUT, norms)},
-        final_norm={},
-        tokens=tokens,
-        positions={"encoder": "mpnet.embeddings.position_embeddings.weight"},
-        position_offset=padding(config),
-        first_position=1,
-        relative={"encoder": "mpnet.encoder.relative_attention_bias.weight"},
-        embedding_norm="mpnet.embeddings.LayerNorm",
-        others=("mpnet.pooler.", "lm_head.", "classifier.", "qa_outputs."),
-        ignored=("mpnet.embeddings.position_ids",),
-        base="mpnet.",
-        readers=masked_readers("mpnet.pooler.dense"),
-        copies={"lm_head.decoder.weight": tokens, "lm_head.decoder.bias": "lm_head.bias"},
-        rereader="lm_head.",
-    )
+    block = attention, MLP_LAYOUT, {**AFTER, "attention.stream": "attention.LayerNorm"}
+    relative = {"encoder": "mpnet.encoder.relative_attention_bias.weight"}
+    return masked_places("mpnet.", config, types=False, block=block, relative=relative)
 
 
-MPNET = ModelFamily(("mpnet",), specify_mpnet, locate_mpnet)
+MPNET = ModelFamily("mpnet", describe_mpnet, places_mpnet)
+
+
+# ModernBERT: LayerNorms before the sublayers but for the first, gated units, rotations, windows to both sides.
+
+THETAS = {"full_attention": ("global_rope_theta", 160000.0), "sliding_attention": ("local_rope_theta", 10000.0)}
+"""Where older files have the base of the rotation of a type of layers, and what it is by default."""
+
+
+def describe_modernbert(config: Config) -> TransformerSpec:
+    config.refuse("rope_scaling", None)
+    norm = Norm(kind="layer", eps=config.number("norm_eps", default=1e-5), bias=config.flag("norm_bias", default=False))
+    layers, every = config.layers("num_hidden_layers"), config.integer("global_attn_every_n_layers", default=3)
+    default = ["sliding_attention" if i % every else "full_attention" for i in range(layers)]
+    # The number counts the neighbours on both sides; a window counts the token itself and one side.
+    windows = config.windows(layers, config.integer("local_attention", default=128) // 2 + 1, default)
+    types = config.raw("layer_types") or default
+    turns = {kind: rotary_of_type(config, kind, theta=theta, key=key) for kind, (key, theta) in THETAS.items()}
+    attention = grouped_attention(config, None, bias=config.flag("attention_bias", default=False)).bidirectional
+    mlp = gated_mlp(config, bias=config.flag("mlp_bias", default=False))
+    mlp = replace(mlp, activation=config.activation("hidden_activation", default="gelu"))
+    blocks = [
+        block_of(replace(attention, rotary=turns[kind], window=window), mlp, norm)
+        for kind, window in zip(types, windows)
+    ]
+    blocks[:1] = [replace(block, attention_norms=Norms()) for block in blocks[:1]]
+    stack = stack_of(blocks, "encoder", final_norm=norm, embedding_norm=norm)
+    return model_of(config, config.integer("hidden_size"), stack, head=None)
+
+
+MODERNBERT_BLOCK = BlockLayout(
+    "model.layers.{}.",
+    AttentionLayout(packing="stacked", fused="attn.Wqkv", output="attn.Wo"),
+    MLPLayout(packing="fused", up="mlp.Wi", down="mlp.Wo"),
+    {"attention.input": "attn_norm", "mlp.input": "mlp_norm"},
+)
+MODERNBERT_PLACES = Places(
+    blocks={"encoder": MODERNBERT_BLOCK},
+    final_norm={"encoder": "model.final_norm"},
+    tokens="model.embeddings.tok_embeddings.weight",
+    embedding_norm="model.embeddings.norm",
+    others=("head.", "decoder.", "classifier."),
+    base="model.",
+    readers=(StateReader("head.dense"), StateReader("classifier", "head.dense")),
+    copies={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
+    rereader="head.",
+)
+MODERNBERT = ModelFamily("modernbert", describe_modernbert, MODERNBERT_PLACES)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places
+from attngeom.models.families.contract import ModelFamily, Places, head_of, parallel_block
 from attngeom.models.families.decoders import (
+    ATTENTION,
     NORMED_ATTENTION,
     decoder,
     gated_mlp,
@@ -16,34 +17,30 @@ from attngeom.models.families.decoders import (
     rotary,
     sliding_window,
 )
-from attngeom.models.specification import LogitHead, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, Norm, QKNorm, Rotary, TransformerBlock, TransformerSpec
 
 NORMS = {"attention.input": "input_layernorm"}
 
 
 def _block(config: Config, rotation: Rotary | None, norm: Norm) -> TransformerBlock:
-    bias = config.flag("attention_bias", default=False)
-    attention = grouped_attention(config, rotation, bias=bias, output_bias=bias)
-    return TransformerBlock(
-        attention=attention, mlp=gated_mlp(config), attention_norms=Norms(input=norm), parallel=True, shared_norm=True
-    )
+    attention = grouped_attention(config, rotation, bias=config.flag("attention_bias", default=False))
+    return parallel_block(attention, gated_mlp(config), norm)
 
 
 def _head(config: Config) -> LogitHead:
-    tied = config.flag("tie_word_embeddings", default=True)
-    return LogitHead(tied=tied, scale=config.number("logit_scale", default=0.0625))
+    return head_of(config, tied=True, scale=config.number("logit_scale", default=0.0625))
 
 
-def specify_cohere(config: Config) -> TransformerSpec:
+def describe_cohere(config: Config) -> TransformerSpec:
     norm = config.layer_norm(default=1e-5, bias=False)
     block = _block(config, rotary(config, "interleaved", theta=5e5), norm)
     if config.flag("use_qk_norm", default=False):
         assert block.attention is not None
         block = replace(block, attention=replace(block.attention, qk_norm=QKNorm(scope="each_head", norm=norm)))
-    return decoder(config, "cohere", block, norm, head=_head(config))
+    return decoder(config, block, norm, head=_head(config))
 
 
-def specify_cohere2(config: Config) -> TransformerSpec:
+def describe_cohere2(config: Config) -> TransformerSpec:
     """Layers with a window rotate, the others see everything and do not."""
     norm = config.layer_norm(default=1e-5, bias=False)
     config.raw("head_dim")
@@ -51,20 +48,15 @@ def specify_cohere2(config: Config) -> TransformerSpec:
     types = layer_types(config, config.integer("sliding_window_pattern", default=4))
     windows = config.windows(len(types), window, types)
     return decoder(
-        config, "cohere2", _block(config, rotation, norm), norm, windows=windows, head=_head(config),
+        config, _block(config, rotation, norm), norm, windows=windows, head=_head(config),
         rotaries=[rotation if own is not None else None for own in windows],
     )  # fmt: skip
 
 
-def locate_cohere(config: Config) -> Places:
-    if config.flag("use_qk_norm", default=False):
-        return llama_places(norms=NORMS, attention=NORMED_ATTENTION)
-    return locate_cohere2(config)
+def places_cohere(config: Config) -> Places:
+    normed = config.flag("use_qk_norm", default=False)
+    return llama_places(NORMED_ATTENTION if normed else ATTENTION, norms=NORMS)
 
 
-def locate_cohere2(config: Config) -> Places:
-    return llama_places(norms=NORMS)
-
-
-COHERE = ModelFamily(("cohere",), specify_cohere, locate_cohere)
-COHERE2 = ModelFamily(("cohere2",), specify_cohere2, locate_cohere2)
+COHERE = ModelFamily("cohere", describe_cohere, places_cohere)
+COHERE2 = ModelFamily("cohere2", describe_cohere2, llama_places(norms=NORMS))

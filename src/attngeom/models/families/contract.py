@@ -1,20 +1,32 @@
 """The contract of a family: a config.json gives a `TransformerSpec` and the places of the tensors.
 
-To add a family, write one file with a `Family`: ``specify`` reads every key that changes the function through `Config`
-and refuses variants it does not know; ``locate`` names the tensors. Then add the row to ``families/__init__.py`` and a
-reference checkpoint to the tests, which check the forward pass against the outputs of transformers.
+To add a family, write a `ModelFamily` into the file of its kin, or into one of its own that ``families/__init__.py``
+lists: ``describe`` reads every key that changes the function through `Config` and refuses variants it does not know;
+``places`` name the tensors. Then add a reference checkpoint to the tests, which check the forward pass against the
+outputs of transformers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.layout import BlockLayout
-from attngeom.models.specification import MLP, Activation, GroupedAttention, Stack, TransformerBlock, TransformerSpec
+from attngeom.models.specification import (
+    MLP,
+    Activation,
+    Experts,
+    GroupedAttention,
+    LogitHead,
+    Norm,
+    Norms,
+    Stack,
+    TransformerBlock,
+    TransformerSpec,
+)
 
 Front = Literal["tokens", "patches", "audio"]
 
@@ -80,17 +92,54 @@ class Places:
 
 @dataclass(frozen=True)
 class ModelFamily:
-    """One row of the table of families."""
+    """One row of the table of families.
 
-    model_types: tuple[str, ...]
-    specify: Callable[[Config], TransformerSpec]
-    locate: Callable[[Config], Places]
+    ``describe`` makes the description, which gets the name of the family here; ``places`` are the names of all tensors,
+    or say how they follow from a configuration. ``defaults`` are values of keys that are absent or null.
+    """
+
+    model_type: str
+    describe: Callable[[Config], TransformerSpec]
+    places: Places | Callable[[Config], Places]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def specify(self, config: Config) -> TransformerSpec:
+        return replace(self.describe(config.with_defaults(self.defaults)), family=self.model_type)
+
+    def locate(self, config: Config) -> Places:
+        return self.places if isinstance(self.places, Places) else self.places(config.with_defaults(self.defaults))
 
 
-def stack_of(blocks: list[TransformerBlock], name: Literal["decoder", "encoder"], **more: Any) -> Stack:
+def stack_of(blocks: list[TransformerBlock], name: Literal["decoder", "encoder"] = "decoder", **more: Any) -> Stack:
     """A stack of the given layers, equal ones stored once."""
     kinds = tuple(dict.fromkeys(blocks))
     return Stack(name=name, kinds=kinds, order=tuple(kinds.index(block) for block in blocks), **more)
+
+
+def model_of(config: Config, width: int, *stacks: Stack, head: LogitHead | None, **more: Any) -> TransformerSpec:
+    """The stacks over one table of tokens."""
+    vocabulary = config.integer("vocab_size")
+    return TransformerSpec(width=width, stacks=stacks, vocabulary=vocabulary, head=head, **more)
+
+
+def head_of(config: Config, *, tied: bool, **more: Any) -> LogitHead:
+    """The head of a language model; ``tied`` says whether it is the token table where the configuration does not."""
+    return LogitHead(tied=config.flag("tie_word_embeddings", default=tied), **more)
+
+
+def block_of(
+    attention: GroupedAttention, mlp: MLP | Experts, norm: Norm, *, after: bool = False, **more: Any
+) -> TransformerBlock:
+    """Attention and MLP, each behind a norm; ``after``: norms of the sums in place of these."""
+    norms = Norms(stream=norm) if after else Norms(input=norm)
+    return TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms, **more)
+
+
+def parallel_block(attention: GroupedAttention, mlp: MLP | Experts, norm: Norm) -> TransformerBlock:
+    """Attention and MLP beside each other behind one norm."""
+    return TransformerBlock(
+        attention=attention, mlp=mlp, attention_norms=Norms(input=norm), parallel=True, shared_norm=True
+    )
 
 
 def plain_mlp(width: int, activation: Activation, *, bias: bool = True) -> MLP:
@@ -116,7 +165,5 @@ def plain_attention(heads: int, width: int, *, scale: float | None = None) -> Gr
     if width % heads:
         raise InputError(f"width {width} and {heads} heads given; heads must divide the width")
     a = width // heads
-    return GroupedAttention(
-        heads=heads, groups=heads, head_dim=a, value_dim=a, scale=a**-0.5 if scale is None else scale,
-        **biases(True),
-    )  # fmt: skip
+    scale = a**-0.5 if scale is None else scale
+    return GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=scale, **biases(True))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config, rotary_of
-from attngeom.models.families.contract import Places, head_dim, stack_of
+from attngeom.models.families.contract import Places, biases, head_dim, head_of, model_of, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
@@ -16,7 +17,6 @@ from attngeom.models.specification import (
     Layout,
     LogitHead,
     Norm,
-    Norms,
     Rotary,
     TransformerBlock,
     TransformerSpec,
@@ -25,14 +25,8 @@ from attngeom.models.specification import (
 ATTENTION = split_attention("self_attn.{}_proj", "self_attn.o_proj")
 NORMED_ATTENTION = replace(ATTENTION, query_norm="self_attn.q_norm", key_norm="self_attn.k_norm")
 GATED = MLPLayout(packing="split", gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
-EXPERTS = MLPLayout(
-    packing="experts",
-    gate="gate_proj",
-    up="up_proj",
-    down="down_proj",
-    router="mlp.gate",
-    expert="mlp.experts.{}.",
-)
+EXPERTS = MLPLayout("experts", "up_proj", "down_proj", "gate_proj", router="mlp.gate", expert="mlp.experts.{}.")
+IGNORED = ("model.rotary_emb.", "rotary_emb.")
 PRE_NORMS = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
 
 
@@ -41,14 +35,15 @@ def sliding_window(config: Config) -> int | None:
     return config.optional_integer("sliding_window", absent=4096)
 
 
-def grouped_attention(config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool) -> GroupedAttention:
-    """Grouped-query attention with the keys of Llama."""
+def grouped_attention(
+    config: Config, rotary: Rotary | None, *, bias: bool, output_bias: bool | None = None
+) -> GroupedAttention:
+    """Grouped-query attention with the keys of Llama; its output has a bias if the others have, or as is said."""
     heads, width = config.integer("num_attention_heads"), config.integer("hidden_size")
     a = head_dim(config, width, heads)
     return GroupedAttention(
         heads=heads, groups=config.integer("num_key_value_heads", default=heads), head_dim=a, value_dim=a,
-        scale=a**-0.5, rotary=rotary, query_bias=bias, key_bias=bias, value_bias=bias,
-        output_bias=output_bias,
+        scale=a**-0.5, rotary=rotary, **{**biases(bias), "output_bias": bias if output_bias is None else output_bias},
     )  # fmt: skip
 
 
@@ -83,23 +78,13 @@ def layer_types(config: Config, every: int) -> list[str]:
 
 
 def gated_mlp(config: Config, *, bias: bool = False) -> MLP:
-    return MLP(
-        width=config.integer("intermediate_size"),
-        activation=config.activation("hidden_act", "hidden_activation", default="silu"),
-        gated=True,
-        up_bias=bias,
-        down_bias=bias,
-    )
-
-
-def pre_norm_block(attention: GroupedAttention, mlp: MLP | Experts, norm: Norm) -> TransformerBlock:
-    return TransformerBlock(
-        attention=attention, mlp=mlp, attention_norms=Norms(input=norm), mlp_norms=Norms(input=norm)
-    )
+    width = config.integer("intermediate_size")
+    activation = config.activation("hidden_act", "hidden_activation", default="silu")
+    return MLP(width=width, activation=activation, gated=True, up_bias=bias, down_bias=bias)
 
 
 def decoder(
-    config: Config, family: str, block: TransformerBlock, norm: Norm, *, windows: list[int | None] | None = None,
+    config: Config, block: TransformerBlock, norm: Norm, *, windows: list[int | None] | None = None,
     mlps: Sequence[MLP | Experts | None] = (), rotaries: Sequence[Rotary | None] = (), head: LogitHead | None = None,
     embedding_scale: float = 1.0,
 ) -> TransformerSpec:  # fmt: skip
@@ -111,14 +96,8 @@ def decoder(
     for window, rotation, mlp in zip(windows or [None] * layers, rotations, mlps or [block.mlp] * layers, strict=True):
         attention = replace(block.attention, window=window, rotary=rotation)
         blocks.append(replace(block, attention=attention, mlp=mlp))
-    return TransformerSpec(
-        family=family,
-        width=config.integer("hidden_size"),
-        stacks=(stack_of(blocks, "decoder", final_norm=norm),),
-        vocabulary=config.integer("vocab_size"),
-        head=head or LogitHead(tied=config.flag("tie_word_embeddings", default=False)),
-        embedding_scale=embedding_scale,
-    )
+    stack, head = stack_of(blocks, final_norm=norm), head or head_of(config, tied=False)
+    return model_of(config, config.integer("hidden_size"), stack, head=head, embedding_scale=embedding_scale)
 
 
 def llama_places(
@@ -126,17 +105,14 @@ def llama_places(
     mlp: MLPLayout = GATED,
     norms: dict[str, str] = PRE_NORMS,
     experts: MLPLayout | None = None,
+    **more: Any,
 ) -> Places:
+    """The names of Llama, some of them others."""
+    names: dict[str, Any] = {"final_norm": {"decoder": "model.norm"}, "ignored": IGNORED}
     return Places(
         blocks={"decoder": BlockLayout("model.layers.{}.", attention, mlp, norms, experts=experts)},
-        final_norm={"decoder": "model.norm"},
         tokens="model.embed_tokens.weight",
         head="lm_head.weight",
-        ignored=("model.rotary_emb.", "rotary_emb."),
         base="model.",
+        **(names | more),
     )
-
-
-def locate_llama(config: Config) -> Places:
-    """The names of Llama, whatever the configuration."""
-    return llama_places()

@@ -7,8 +7,8 @@ from dataclasses import replace
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config, as_number, yarn_scale
 from attngeom.models.families import decoders
-from attngeom.models.families.contract import ModelFamily, Places
-from attngeom.models.families.decoders import GATED, decoder, gated_mlp, llama_places, pre_norm_block
+from attngeom.models.families.contract import ModelFamily, block_of
+from attngeom.models.families.decoders import decoder, gated_mlp, llama_places
 from attngeom.models.layout import AttentionLayout
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Latent, Layout, Norm, TransformerSpec
 
@@ -54,17 +54,15 @@ def _attention(config: Config, layout: Layout) -> GroupedAttention:
 
 
 def dense_then_experts(
-    config: Config, family: str, attention: GroupedAttention, experts: Experts | None, first: int,
+    config: Config, attention: GroupedAttention, experts: Experts | None, first: int,
     windows: list[int | None] | None = None, eps: float = 1e-6,
 ) -> TransformerSpec:  # fmt: skip
     """A decoder whose ``first`` layers have a dense MLP and whose others have experts."""
     norm = config.rms(default=eps)
     dense = gated_mlp(config)
-    mlps = [
-        experts if experts is not None and layer >= first else dense
-        for layer in range(config.layers("num_hidden_layers"))
-    ]
-    return decoder(config, family, pre_norm_block(attention, dense, norm), norm, mlps=mlps, windows=windows)
+    layers = range(config.layers("num_hidden_layers"))
+    mlps = [experts if experts is not None and layer >= first else dense for layer in layers]
+    return decoder(config, block_of(attention, dense, norm), norm, mlps=mlps, windows=windows)
 
 
 def _expert(config: Config, count: int = 1) -> MLP:
@@ -72,7 +70,7 @@ def _expert(config: Config, count: int = 1) -> MLP:
     return MLP(width=width, activation=config.activation("hidden_act", default="silu"), gated=True)
 
 
-def specify_v2(config: Config) -> TransformerSpec:
+def describe_v2(config: Config) -> TransformerSpec:
     config.refuse("mlp_bias", False)
     config.refuse("moe_layer_freq", 1)
     config.refuse("norm_topk_prob", False)
@@ -101,7 +99,7 @@ def specify_v2(config: Config) -> TransformerSpec:
             factor=config.number("routed_scaling_factor", default=1.0),
         )
     first = config.integer("first_k_dense_replace", default=0, least=0)
-    return dense_then_experts(config, "deepseek_v2", _attention(config, "interleaved"), experts, first)
+    return dense_then_experts(config, _attention(config, "interleaved"), experts, first)
 
 
 def corrected_experts(config: Config) -> Experts:
@@ -121,18 +119,15 @@ def corrected_experts(config: Config) -> Experts:
     )
 
 
-def specify_v3(config: Config) -> TransformerSpec:
+def describe_v3(config: Config) -> TransformerSpec:
     config.refuse("moe_layer_freq", 1)
     config.refuse_null("n_group", "topk_group", "head_dim")
     experts = corrected_experts(config)
     layout: Layout = "interleaved" if config.flag("rope_interleave", default=True) else "half"
     first = config.integer("first_k_dense_replace", default=3, least=0)
-    return dense_then_experts(config, "deepseek_v3", _attention(config, layout), experts, first)
+    return dense_then_experts(config, _attention(config, layout), experts, first)
 
 
-def locate(config: Config) -> Places:
-    return llama_places(ATTENTION, GATED, experts=EXPERTS)
-
-
-V2 = ModelFamily(("deepseek_v2",), specify_v2, locate)
-V3 = ModelFamily(("deepseek_v3",), specify_v3, locate)
+PLACES = llama_places(ATTENTION, experts=EXPERTS)
+V2 = ModelFamily("deepseek_v2", describe_v2, PLACES)
+V3 = ModelFamily("deepseek_v3", describe_v3, PLACES)

@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places
-from attngeom.models.families.decoders import (
-    decoder,
-    gated_mlp,
-    grouped_attention,
-    llama_places,
-    locate_llama,
-    pre_norm_block,
-    rotary,
-)
+from attngeom.models.families.contract import ModelFamily, block_of, head_of
+from attngeom.models.families.decoders import decoder, gated_mlp, grouped_attention, llama_places, rotary
 from attngeom.models.layout import MLPLayout
-from attngeom.models.specification import MLP, Experts, GroupedAttention, LogitHead, TransformerSpec
+from attngeom.models.specification import MLP, Experts, TransformerSpec
 
 EXPERTS = MLPLayout(
     packing="stacked_experts",
@@ -28,29 +20,20 @@ EXPERTS = MLPLayout(
 )
 
 
-def attention_of(config: Config) -> GroupedAttention:
-    bias = config.flag("attention_bias", default=False)
-    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
-    return replace(attention, scale=config.positive("attention_multiplier", default=1.0))
+def granite(config: Config, mlp: MLP | Experts, *, rotates: bool = True) -> TransformerSpec:
+    """A Granite with its constants; without positions unless it ``rotates``."""
+    norm, rotation = config.rms(default=1e-6), rotary(config)
+    bias, scale = config.flag("attention_bias", default=False), config.positive("attention_multiplier", default=1.0)
+    attention = replace(grouped_attention(config, rotation if rotates else None, bias=bias), scale=scale)
+    residual_scale = config.positive("residual_multiplier", default=1.0)
+    block = block_of(attention, mlp, norm, residual_scale=residual_scale)
+    head = head_of(config, tied=False, scale=1 / config.positive("logits_scaling", default=1.0))
+    embedding_scale = config.positive("embedding_multiplier", default=1.0)
+    return decoder(config, block, norm, head=head, embedding_scale=embedding_scale)
 
 
-def head_of(config: Config) -> LogitHead:
-    tied = config.flag("tie_word_embeddings", default=False)
-    return LogitHead(tied=tied, scale=1 / config.positive("logits_scaling", default=1.0))
-
-
-def _specify(config: Config, family: str, mlp: MLP | Experts) -> TransformerSpec:
-    norm = config.rms(default=1e-6)
-    block = pre_norm_block(attention_of(config), mlp, norm)
-    block = replace(block, residual_scale=config.positive("residual_multiplier", default=1.0))
-    return decoder(
-        config, family, block, norm, head=head_of(config),
-        embedding_scale=config.positive("embedding_multiplier", default=1.0),
-    )  # fmt: skip
-
-
-def specify_granite(config: Config) -> TransformerSpec:
-    return _specify(config, "granite", gated_mlp(config, bias=config.flag("mlp_bias", default=False)))
+def describe_granite(config: Config) -> TransformerSpec:
+    return granite(config, gated_mlp(config, bias=config.flag("mlp_bias", default=False)))
 
 
 def experts_of(config: Config, shared: MLP | None = None) -> Experts:
@@ -63,21 +46,16 @@ def experts_of(config: Config, shared: MLP | None = None) -> Experts:
     )
 
 
-def specify_granitemoe(config: Config) -> TransformerSpec:
-    return _specify(config, "granitemoe", experts_of(config))
+def describe_granitemoe(config: Config) -> TransformerSpec:
+    return granite(config, experts_of(config))
 
 
-def specify_granitemoeshared(config: Config) -> TransformerSpec:
+def describe_granitemoeshared(config: Config) -> TransformerSpec:
     """Without a shared expert where its size is 0."""
     size = config.integer("shared_intermediate_size", default=0, least=0)
-    shared = replace(gated_mlp(config), width=size) if size else None
-    return _specify(config, "granitemoeshared", experts_of(config, shared))
+    return granite(config, experts_of(config, replace(gated_mlp(config), width=size) if size else None))
 
 
-def locate_granitemoe(config: Config) -> Places:
-    return llama_places(experts=EXPERTS)
-
-
-GRANITE = ModelFamily(("granite",), specify_granite, locate_llama)
-GRANITE_MOE = ModelFamily(("granitemoe",), specify_granitemoe, locate_granitemoe)
-GRANITE_MOE_SHARED = ModelFamily(("granitemoeshared",), specify_granitemoeshared, locate_granitemoe)
+GRANITE = ModelFamily("granite", describe_granite, llama_places())
+GRANITE_MOE = ModelFamily("granitemoe", describe_granitemoe, llama_places(experts=EXPERTS))
+GRANITE_MOE_SHARED = ModelFamily("granitemoeshared", describe_granitemoeshared, llama_places(experts=EXPERTS))

@@ -1,4 +1,4 @@
-"""Llama, and what differs from it by windows, experts, layers without rotation, norms or biases."""
+"""Llama, and what differs from it by windows, experts, layers without rotation, norms, biases or a plain MLP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, plain_mlp
+from attngeom.models.families.contract import ModelFamily, Places, block_of, head_of, parallel_block, plain_mlp
 from attngeom.models.families.decoders import (
     ATTENTION,
     NORMED_ATTENTION,
@@ -16,78 +16,67 @@ from attngeom.models.families.decoders import (
     grouped_attention,
     layer_types,
     llama_places,
-    locate_llama,
-    pre_norm_block,
     rotary,
     sliding_window,
 )
 from attngeom.models.families.olmo import NORMS
-from attngeom.models.layout import MLPLayout
-from attngeom.models.specification import Experts, LogitHead, Norm, Norms, QKNorm, TransformerBlock, TransformerSpec
+from attngeom.models.layout import AttentionLayout, MLPLayout, split_attention
+from attngeom.models.specification import MLP, Experts, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
 
 # Llama 1 to 3, Seed-OSS: RMSNorm, rotary positions, grouped heads, gated MLP.
 
 
-def _specify_llama(config: Config, family: str, bias: bool, output_bias: bool) -> TransformerSpec:
+def _llama(config: Config, bias: bool, output_bias: bool) -> TransformerSpec:
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=output_bias)
     norm = config.rms(default=1e-6)
     mlp = gated_mlp(config, bias=config.flag("mlp_bias", default=False))
-    return decoder(config, family, pre_norm_block(attention, mlp, norm), norm)
+    return decoder(config, block_of(attention, mlp, norm), norm)
 
 
-def specify_llama(config: Config) -> TransformerSpec:
+def describe_llama(config: Config) -> TransformerSpec:
     bias = config.flag("attention_bias", default=False)
-    return _specify_llama(config, "llama", bias, bias)
+    return _llama(config, bias, bias)
 
 
-def specify_seed_oss(config: Config) -> TransformerSpec:
-    config = config.with_default("head_dim", 128).with_default("num_key_value_heads", 8)
-    bias, output_bias = config.flag("attention_bias", default=True), config.flag("attention_out_bias", default=False)
-    return _specify_llama(config, "seed_oss", bias, output_bias)
+def describe_seed_oss(config: Config) -> TransformerSpec:
+    bias = config.flag("attention_bias", default=True)
+    return _llama(config, bias, config.flag("attention_out_bias", default=False))
 
 
-LLAMA = ModelFamily(("llama",), specify_llama, locate_llama)
-SEED_OSS = ModelFamily(("seed_oss",), specify_seed_oss, locate_llama)
+LLAMA = ModelFamily("llama", describe_llama, llama_places())
+SEED_OSS = ModelFamily("seed_oss", describe_seed_oss, llama_places(), {"head_dim": 128, "num_key_value_heads": 8})
 
 
 # Mistral, Ministral: Llama with a sliding window on every layer, or on those that ``layer_types`` names.
 
 
-def _specify_mistral(config: Config, family: str, windows: list[int | None]) -> TransformerSpec:
-    attention = grouped_attention(config, rotary(config), bias=False, output_bias=False)
+def _mistral(config: Config, windows: list[int | None]) -> TransformerSpec:
+    attention = grouped_attention(config, rotary(config), bias=False)
     norm = config.rms(default=1e-6)
-    return decoder(config, family, pre_norm_block(attention, gated_mlp(config), norm), norm, windows=windows)
+    return decoder(config, block_of(attention, gated_mlp(config), norm), norm, windows=windows)
 
 
-def specify_mistral(config: Config) -> TransformerSpec:
-    windows = [sliding_window(config)] * config.layers("num_hidden_layers")
-    return _specify_mistral(config, "mistral", windows)
+def describe_mistral(config: Config) -> TransformerSpec:
+    return _mistral(config, [sliding_window(config)] * config.layers("num_hidden_layers"))
 
 
-def specify_ministral(config: Config) -> TransformerSpec:
-    windows = config.windows(config.layers("num_hidden_layers"), sliding_window(config))
-    return _specify_mistral(config, "ministral", windows)
+def describe_ministral(config: Config) -> TransformerSpec:
+    return _mistral(config, config.windows(config.layers("num_hidden_layers"), sliding_window(config)))
 
 
-MISTRAL = ModelFamily(("mistral",), specify_mistral, locate_llama)
-MINISTRAL = ModelFamily(("ministral",), specify_ministral, locate_llama)
+MISTRAL = ModelFamily("mistral", describe_mistral, llama_places())
+MINISTRAL = ModelFamily("ministral", describe_ministral, llama_places())
 
 
 # Mixtral: Mistral with experts in place of the MLP.
 
 EXPERTS = MLPLayout(
-    packing="experts",
-    gate="w1",
-    up="w3",
-    down="w2",
-    router="block_sparse_moe.gate",
-    expert="block_sparse_moe.experts.{}.",
-)
+    "experts", "w3", "w2", "w1", router="block_sparse_moe.gate", expert="block_sparse_moe.experts.{}."
+)  # fmt: skip
 
 
-def specify_mixtral(config: Config) -> TransformerSpec:
-    config = config.with_default("num_key_value_heads", 8)
-    attention = grouped_attention(config, rotary(config, theta=1e6), bias=False, output_bias=False)
+def describe_mixtral(config: Config) -> TransformerSpec:
+    attention = grouped_attention(config, rotary(config, theta=1e6), bias=False)
     experts = Experts(
         expert=gated_mlp(config),
         count=config.integer("num_local_experts", "num_experts", default=8),
@@ -95,15 +84,45 @@ def specify_mixtral(config: Config) -> TransformerSpec:
         router="softmax",
     )
     norm = config.rms(default=1e-5)
-    windows = [config.optional_integer("sliding_window")] * config.layers("num_hidden_layers")
-    return decoder(config, "mixtral", pre_norm_block(attention, experts, norm), norm, windows=windows)
+    return decoder(config, block_of(attention, experts, norm), norm, windows=_windows(config))
 
 
-def locate_mixtral(config: Config) -> Places:
-    return llama_places(experts=EXPERTS)
+def _windows(config: Config) -> list[int | None]:
+    """One window for all layers, if the configuration names it."""
+    return [config.optional_integer("sliding_window")] * config.layers("num_hidden_layers")
 
 
-MIXTRAL = ModelFamily(("mixtral",), specify_mixtral, locate_mixtral)
+MIXTRAL = ModelFamily("mixtral", describe_mixtral, llama_places(experts=EXPERTS), {"num_key_value_heads": 8})
+
+
+# gpt-oss: biases on all projections, attention sinks, clamped experts in packed tensors.
+
+PACKED = MLPLayout("packed_experts", "mlp.experts.gate_up_proj", "mlp.experts.down_proj", router="mlp.router")
+
+
+def describe_gpt_oss(config: Config) -> TransformerSpec:
+    config.refuse("swiglu_alpha", 1.702)
+    config.refuse("hidden_act", "silu")
+    bias = config.flag("attention_bias", default=True)
+    attention = replace(grouped_attention(config, rotary(config, theta=150000.0), bias=bias), sinks=True)
+    norm = config.rms(default=1e-5)
+    limit = config.number("swiglu_limit", default=7.0)
+    width = config.integer("intermediate_size")
+    experts = Experts(
+        expert=MLP(width=width, activation="swiglu_oai", gated=True, up_bias=True, down_bias=True, limit=limit),
+        count=config.integer("num_local_experts"),
+        active=config.integer("num_experts_per_tok", "experts_per_token"),
+        router="softmax",
+        router_bias=True,
+    )
+    layers = config.layers("num_hidden_layers")
+    default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
+    windows = config.windows(layers, config.integer("sliding_window", default=128), default)
+    return decoder(config, block_of(attention, experts, norm), norm, windows=windows)
+
+
+SINKS = replace(ATTENTION, extras={"sinks": "self_attn.sinks"})
+GPT_OSS = ModelFamily("gpt_oss", describe_gpt_oss, llama_places(SINKS, PACKED), {"head_dim": 64})
 
 
 # SmolLM3: Llama in which every fourth layer does not rotate.
@@ -120,117 +139,153 @@ def _rotated_smollm3(config: Config) -> list[bool]:
     return [bool(x) for x in given[:layers]]
 
 
-def specify_smollm3(config: Config) -> TransformerSpec:
-    config = config.with_default("num_key_value_heads", 4)
+def describe_smollm3(config: Config) -> TransformerSpec:
     bias, rotated = config.flag("attention_bias", default=False), _rotated_smollm3(config)
     rotation = rotary(config, theta=2e6)
-    attention = grouped_attention(config, rotation, bias=bias, output_bias=bias)
+    attention = grouped_attention(config, rotation, bias=bias)
     norm = config.rms(default=1e-6)
     mlp = gated_mlp(config, bias=config.flag("mlp_bias", default=False))
     window = config.optional_integer("sliding_window") if config.flag("use_sliding_window", default=False) else None
     config.raw("sliding_window")
     default = ["full_attention" if turns else "sliding_attention" for turns in rotated]
     return decoder(
-        config, "smollm3", pre_norm_block(attention, mlp, norm), norm,
-        windows=config.windows(len(rotated), window, default),
-        rotaries=[rotation if turns else None for turns in rotated],
-        head=LogitHead(tied=config.flag("tie_word_embeddings", default=True)),
+        config, block_of(attention, mlp, norm), norm, windows=config.windows(len(rotated), window, default),
+        rotaries=[rotation if turns else None for turns in rotated], head=head_of(config, tied=True),
     )  # fmt: skip
 
 
-SMOLLM3 = ModelFamily(("smollm3",), specify_smollm3, locate_llama)
+SMOLLM3 = ModelFamily("smollm3", describe_smollm3, llama_places(), {"num_key_value_heads": 4})
 
 
 # EXAONE 4: norms of outputs and of each query and key head; where layers have windows, only those rotate.
 
 
-def specify_exaone4(config: Config) -> TransformerSpec:
+def describe_exaone4(config: Config) -> TransformerSpec:
     norm = config.rms(default=1e-5)
-    rotation = rotary(config)
-    attention = grouped_attention(config, rotation, bias=False, output_bias=False)
-    block = TransformerBlock(
-        attention=replace(attention, qk_norm=QKNorm(scope="per_head", norm=norm)),
-        mlp=gated_mlp(config),
-        attention_norms=Norms(output=norm),
-        mlp_norms=Norms(output=norm),
-    )
+    rotation, norms = rotary(config), Norms(output=norm)
+    attention = replace(grouped_attention(config, rotation, bias=False), qk_norm=QKNorm(scope="per_head", norm=norm))
+    block = TransformerBlock(attention=attention, mlp=gated_mlp(config), attention_norms=norms, mlp_norms=norms)
     window = sliding_window(config)
-    every = 1 if window is None else config.integer("sliding_window_pattern", default=4)
-    types = layer_types(config, every)
+    types = layer_types(config, 1 if window is None else config.integer("sliding_window_pattern", default=4))
     rotates = [window is None or name == "sliding_attention" for name in types]
     return decoder(
-        config, "exaone4", block, norm, windows=config.windows(len(types), window, types),
+        config, block, norm, windows=config.windows(len(types), window, types),
         rotaries=[rotation if turns else None for turns in rotates],
     )  # fmt: skip
 
 
-def locate_exaone4(config: Config) -> Places:
-    return llama_places(NORMED_ATTENTION, norms=NORMS)
-
-
-EXAONE4 = ModelFamily(("exaone4",), specify_exaone4, locate_exaone4)
+EXAONE4 = ModelFamily("exaone4", describe_exaone4, llama_places(NORMED_ATTENTION, norms=NORMS))
 
 
 # ERNIE 4.5, dense: Llama with interleaved rotation, and biases everywhere or nowhere.
 
 
-def specify_ernie(config: Config) -> TransformerSpec:
-    config = config.with_default("head_dim", 128).with_default("num_key_value_heads", 2)
+def describe_ernie(config: Config) -> TransformerSpec:
     bias = config.flag("use_bias", default=False)
-    rotation = rotary(config, "interleaved", theta=5e5)
-    attention = grouped_attention(config, rotation, bias=bias, output_bias=bias)
+    attention = grouped_attention(config, rotary(config, "interleaved", theta=5e5), bias=bias)
     norm = config.rms(default=1e-5)
-    head = LogitHead(tied=config.flag("tie_word_embeddings", default=True))
-    return decoder(
-        config, "ernie4_5", pre_norm_block(attention, gated_mlp(config, bias=bias), norm), norm, head=head
-    )  # fmt: skip
+    block = block_of(attention, gated_mlp(config, bias=bias), norm)
+    return decoder(config, block, norm, head=head_of(config, tied=True))
 
 
-ERNIE = ModelFamily(("ernie4_5",), specify_ernie, locate_llama)
+ERNIE = ModelFamily("ernie4_5", describe_ernie, llama_places(), {"head_dim": 128, "num_key_value_heads": 2})
 
 
 # StarCoder2: grouped heads and rotation as in Llama, LayerNorms, biases and a plain MLP as in GPT-2.
 
 
-def specify_starcoder2(config: Config) -> TransformerSpec:
+def describe_starcoder2(config: Config) -> TransformerSpec:
     bias = config.flag("use_bias", default=True)
-    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
+    attention = grouped_attention(config, rotary(config), bias=bias)
     activation = config.activation("hidden_act", default="gelu_pytorch_tanh")
     mlp = plain_mlp(config.integer("intermediate_size"), activation, bias=bias)
     norm = Norm(kind="layer", eps=config.number("norm_epsilon", default=1e-5), bias=True)
-    windows = [config.optional_integer("sliding_window")] * config.layers("num_hidden_layers")
-    head = LogitHead(tied=config.flag("tie_word_embeddings", default=True))
-    return decoder(config, "starcoder2", pre_norm_block(attention, mlp, norm), norm, windows=windows, head=head)
+    windows, head = _windows(config), head_of(config, tied=True)
+    return decoder(config, block_of(attention, mlp, norm), norm, windows=windows, head=head)
 
 
-def locate_starcoder2(config: Config) -> Places:
-    return llama_places(ATTENTION, MLPLayout(packing="split", up="mlp.c_fc", down="mlp.c_proj"))
-
-
-STARCODER2 = ModelFamily(("starcoder2",), specify_starcoder2, locate_starcoder2)
+STARCODER2 = ModelFamily(
+    "starcoder2", describe_starcoder2, llama_places(mlp=MLPLayout(packing="split", up="mlp.c_fc", down="mlp.c_proj"))
+)
 
 
 # StableLM: Llama with LayerNorms and partly rotated heads; attention and MLP one after the other or in parallel.
 
 
-def specify_stablelm(config: Config) -> TransformerSpec:
+def describe_stablelm(config: Config) -> TransformerSpec:
     config.refuse("qk_layernorm", False)
     bias, parallel = config.flag("use_qkv_bias", default=False), config.flag("use_parallel_residual", default=False)
     norm = config.layer_norm(default=1e-5)
-    block = TransformerBlock(
-        attention=grouped_attention(config, rotary(config, share=0.25), bias=bias, output_bias=False),
-        mlp=gated_mlp(config),
-        attention_norms=Norms(input=norm),
-        mlp_norms=Norms() if parallel else Norms(input=norm),
-        parallel=parallel,
-        shared_norm=parallel,
-    )
-    return decoder(config, "stablelm", block, norm)
+    attention = grouped_attention(config, rotary(config, share=0.25), bias=bias, output_bias=False)
+    return decoder(config, (parallel_block if parallel else block_of)(attention, gated_mlp(config), norm), norm)
 
 
-def locate_stablelm(config: Config) -> Places:
+def places_stablelm(config: Config) -> Places:
     parallel = config.flag("use_parallel_residual", default=False)
     return llama_places(norms={"attention.input": "input_layernorm"} if parallel else PRE_NORMS)
 
 
-STABLELM = ModelFamily(("stablelm",), specify_stablelm, locate_stablelm)
+STABLELM = ModelFamily("stablelm", describe_stablelm, places_stablelm)
+
+
+# Nemotron and Arcee: a plain MLP with the square of ReLU.
+
+PLAIN = MLPLayout(packing="split", up="mlp.up_proj", down="mlp.down_proj")
+
+
+def _nemotron(config: Config, rotation: Rotary | None, norm: Norm) -> TransformerSpec:
+    attention = grouped_attention(config, rotation, bias=config.flag("attention_bias", default=False))
+    activation, bias = config.activation("hidden_act", default="relu2"), config.flag("mlp_bias", default=False)
+    mlp = plain_mlp(config.integer("intermediate_size"), activation, bias=bias)
+    return decoder(config, block_of(attention, mlp, norm), norm)
+
+
+def describe_nemotron(config: Config) -> TransformerSpec:
+    """LayerNorms that store gain − 1, and half of the coordinates of a head rotated."""
+    norm = Norm(kind="layer", eps=config.number("norm_eps", default=1e-5), bias=True, offset=1.0)
+    return _nemotron(config, rotary(config, share=0.5), norm)
+
+
+def describe_arcee(config: Config) -> TransformerSpec:
+    return _nemotron(config, rotary(config), config.rms(default=1e-5))
+
+
+NEMOTRON = ModelFamily("nemotron", describe_nemotron, llama_places(mlp=PLAIN))
+ARCEE = ModelFamily("arcee", describe_arcee, llama_places(mlp=PLAIN))
+
+
+# Phi-1, Phi-2: one LayerNorm for parallel attention and MLP, biases everywhere, partly rotated heads.
+
+
+def describe_phi(config: Config) -> TransformerSpec:
+    config.refuse("qk_layernorm", False)
+    norm = config.layer_norm(default=1e-5)
+    attention = grouped_attention(config, rotary(config, share=0.5), bias=True)
+    mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu_new"))
+    return decoder(config, parallel_block(attention, mlp, norm), norm, head=head_of(config, tied=False, bias=True))
+
+
+PHI_PLACES = llama_places(
+    split_attention("self_attn.{}_proj", "self_attn.dense"),
+    MLPLayout(packing="split", up="mlp.fc1", down="mlp.fc2"),
+    {"attention.input": "input_layernorm"},
+    final_norm={"decoder": "model.final_layernorm"},
+    head_bias="lm_head.bias",
+)
+PHI = ModelFamily("phi", describe_phi, PHI_PLACES)
+
+
+# Phi-3: Llama with q, k, v in one tensor and gate, up in one tensor; maybe partly rotated.
+
+
+def describe_phi3(config: Config) -> TransformerSpec:
+    attention = grouped_attention(config, rotary(config, share=1.0), bias=False)
+    norm = config.rms(default=1e-5)
+    return decoder(config, block_of(attention, gated_mlp(config), norm), norm, windows=_windows(config))
+
+
+PHI3_PLACES = llama_places(
+    AttentionLayout(packing="stacked", fused="self_attn.qkv_proj", output="self_attn.o_proj"),
+    MLPLayout(packing="fused", up="mlp.gate_up_proj", down="mlp.down_proj"),
+)
+PHI3 = ModelFamily("phi3", describe_phi3, PHI3_PLACES)

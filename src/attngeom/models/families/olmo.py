@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places
+from attngeom.models.families.contract import ModelFamily, block_of
 from attngeom.models.families.decoders import (
     EXPERTS,
     NORMED_ATTENTION,
@@ -14,13 +14,20 @@ from attngeom.models.families.decoders import (
     grouped_attention,
     layer_types,
     llama_places,
-    locate_llama,
-    pre_norm_block,
     rotary,
     rotary_of_type,
     sliding_window,
 )
-from attngeom.models.specification import Experts, Norm, Norms, QKNorm, Rotary, TransformerBlock, TransformerSpec
+from attngeom.models.specification import (
+    Experts,
+    GroupedAttention,
+    Norm,
+    Norms,
+    QKNorm,
+    Rotary,
+    TransformerBlock,
+    TransformerSpec,
+)
 
 # OLMo: Llama with LayerNorms that have neither gain nor bias.
 
@@ -28,15 +35,22 @@ EPS = 1e-5
 """Of all its norms; no key of the configuration changes it."""
 
 
-def specify_olmo(config: Config) -> TransformerSpec:
+def _attention(config: Config, rotation: Rotary | None) -> GroupedAttention:
+    return grouped_attention(config, rotation, bias=config.flag("attention_bias", default=False))
+
+
+def _normed(config: Config, rotation: Rotary | None, norm: Norm) -> GroupedAttention:
+    """One norm over all heads of queries, and one over all of keys."""
+    return replace(_attention(config, rotation), qk_norm=QKNorm(scope="all_heads", norm=norm))
+
+
+def describe_olmo(config: Config) -> TransformerSpec:
     config.refuse("clip_qkv")
-    bias = config.flag("attention_bias", default=False)
-    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
     norm = Norm(kind="layer", eps=EPS, gain=False)
-    return decoder(config, "olmo", pre_norm_block(attention, gated_mlp(config), norm), norm)
+    return decoder(config, block_of(_attention(config, rotary(config)), gated_mlp(config), norm), norm)
 
 
-OLMO = ModelFamily(("olmo",), specify_olmo, locate_llama)
+OLMO = ModelFamily("olmo", describe_olmo, llama_places())
 
 
 # OLMo-2, OLMo-3: norms of the outputs of the sublayers, not of their inputs, and over all query or key heads.
@@ -45,50 +59,37 @@ NORMS = {"attention.output": "post_attention_layernorm", "mlp.output": "post_fee
 
 
 def _block_olmo2(config: Config, rotation: Rotary | None) -> TransformerBlock:
-    bias = config.flag("attention_bias", default=False)
     norm = config.rms(default=1e-5)
-    attention = replace(
-        grouped_attention(config, rotation, bias=bias, output_bias=bias),
-        qk_norm=QKNorm(scope="all_heads", norm=norm),
-    )
-    return TransformerBlock(
-        attention=attention,
-        mlp=gated_mlp(config),
-        attention_norms=Norms(output=norm),
-        mlp_norms=Norms(output=norm),
-    )
+    attention, norms = _normed(config, rotation, norm), Norms(output=norm)
+    return TransformerBlock(attention=attention, mlp=gated_mlp(config), attention_norms=norms, mlp_norms=norms)
 
 
-def specify_olmo2(config: Config) -> TransformerSpec:
-    return decoder(config, "olmo2", _block_olmo2(config, rotary(config)), config.rms(default=1e-5))
+def describe_olmo2(config: Config) -> TransformerSpec:
+    return decoder(config, _block_olmo2(config, rotary(config)), config.rms(default=1e-5))
 
 
-def specify_olmo3(config: Config) -> TransformerSpec:
+def describe_olmo3(config: Config) -> TransformerSpec:
     """Three of four layers have a window; what stretches the rotation concerns the others."""
     types = layer_types(config, 4)
     turns = {name: rotary_of_type(config, name, theta=5e5) for name in ("full_attention", "sliding_attention")}
     windows = config.windows(len(types), sliding_window(config), types)
     return decoder(
-        config, "olmo3", _block_olmo2(config, None), config.rms(default=1e-5), windows=windows,
+        config, _block_olmo2(config, None), config.rms(default=1e-5), windows=windows,
         rotaries=[turns[name] for name in types],
     )  # fmt: skip
 
 
-def locate_olmo2(config: Config) -> Places:
-    return llama_places(NORMED_ATTENTION, norms=NORMS)
-
-
-OLMO2 = ModelFamily(("olmo2",), specify_olmo2, locate_olmo2)
-OLMO3 = ModelFamily(("olmo3",), specify_olmo3, locate_olmo2)
+OLMO2 = ModelFamily("olmo2", describe_olmo2, llama_places(NORMED_ATTENTION, norms=NORMS))
+OLMO3 = ModelFamily("olmo3", describe_olmo3, llama_places(NORMED_ATTENTION, norms=NORMS))
 
 
 # OLMoE: norms before the sublayers and over all query or key heads, experts in every layer.
 
 
-def specify_olmoe(config: Config) -> TransformerSpec:
+def describe_olmoe(config: Config) -> TransformerSpec:
     config.refuse("clip_qkv")
-    bias, norm = config.flag("attention_bias", default=False), config.rms(default=1e-5)
-    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
+    norm = config.rms(default=1e-5)
+    attention = _normed(config, rotary(config), norm)
     experts = Experts(
         expert=gated_mlp(config),
         count=config.integer("num_experts", "num_local_experts", default=64),
@@ -96,12 +97,7 @@ def specify_olmoe(config: Config) -> TransformerSpec:
         router="softmax",
         normalised=config.flag("norm_topk_prob", default=False),
     )
-    attention = replace(attention, qk_norm=QKNorm(scope="all_heads", norm=norm))
-    return decoder(config, "olmoe", pre_norm_block(attention, experts, norm), norm)
+    return decoder(config, block_of(attention, experts, norm), norm)
 
 
-def locate_olmoe(config: Config) -> Places:
-    return llama_places(NORMED_ATTENTION, experts=EXPERTS)
-
-
-OLMOE = ModelFamily(("olmoe",), specify_olmoe, locate_olmoe)
+OLMOE = ModelFamily("olmoe", describe_olmoe, llama_places(NORMED_ATTENTION, experts=EXPERTS))

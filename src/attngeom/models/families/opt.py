@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, StateReader, plain_attention, plain_mlp, stack_of
+from attngeom.models.families.contract import (
+    ModelFamily,
+    Places,
+    StateReader,
+    block_of,
+    head_of,
+    model_of,
+    plain_attention,
+    plain_mlp,
+    stack_of,
+)
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
-from attngeom.models.specification import LogitHead, Norms, TransformerBlock, TransformerSpec
+from attngeom.models.specification import LogitHead, TransformerSpec
 
 ATTENTION = split_attention("self_attn.{}_proj", "self_attn.out_proj")
 
 
-def specify(config: Config) -> TransformerSpec:
+def describe(config: Config) -> TransformerSpec:
     config.refuse("enable_bias", True)
     config.refuse("layer_norm_elementwise_affine", True)
     config.refuse("_remove_final_layer_norm", False)
@@ -20,36 +30,27 @@ def specify(config: Config) -> TransformerSpec:
         config.refuse("tie_word_embeddings", True)
     before = config.flag("do_layer_norm_before", default=True)
     norm = config.layer_norm(default=1e-5)
-    norms = Norms(input=norm) if before else Norms(stream=norm)
     mlp = plain_mlp(config.integer("ffn_dim"), config.activation("activation_function", default="relu"))
     attention = plain_attention(config.integer("num_attention_heads"), width)
-    block = TransformerBlock(attention=attention, mlp=mlp, attention_norms=norms, mlp_norms=norms)
     stack = stack_of(
-        [block] * config.layers("num_hidden_layers"),
-        "decoder",
+        [block_of(attention, mlp, norm, after=not before)] * config.layers("num_hidden_layers"),
         final_norm=norm if before else None,
         positions=config.integer("max_position_embeddings") + 2,
         unread_positions=2,
     )
-    return TransformerSpec(
-        family="opt",
-        width=width,
-        stacks=(stack,),
-        vocabulary=config.integer("vocab_size"),
-        head=LogitHead(tied=rank == width and config.flag("tie_word_embeddings", default=True)),
-        embedding_rank=0 if rank == width else rank,
-    )
+    if rank != width:
+        return model_of(config, width, stack, head=LogitHead(tied=False), embedding_rank=rank)
+    return model_of(config, width, stack, head=head_of(config, tied=True))
 
 
-def locate(config: Config) -> Places:
+def places(config: Config) -> Places:
     place = "input" if config.flag("do_layer_norm_before", default=True) else "stream"
     norms = {f"attention.{place}": "self_attn_layer_norm", f"mlp.{place}": "final_layer_norm"}
     mlp, out = MLPLayout(packing="split", up="fc1", down="fc2"), "model.decoder.project_out"
     tokens = "model.decoder.embed_tokens.weight"
     # Behind a projection the head is the token table: modules, and some files, repeat it.
-    projected = config.integer("word_embed_proj_dim", default=config.integer("hidden_size")) != config.integer(
-        "hidden_size"
-    )
+    width = config.integer("hidden_size")
+    projected = config.integer("word_embed_proj_dim", default=width) != width
     return Places(
         blocks={"decoder": BlockLayout("model.decoder.layers.{}.", ATTENTION, mlp, norms)},
         final_norm={"decoder": "model.decoder.final_layer_norm"},
@@ -64,4 +65,4 @@ def locate(config: Config) -> Places:
     )
 
 
-FAMILY = ModelFamily(("opt",), specify, locate)
+OPT = ModelFamily("opt", describe, places)

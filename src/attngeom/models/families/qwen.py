@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from attngeom.errors import InputError
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places
+from attngeom.models.families.contract import ModelFamily, block_of
 from attngeom.models.families.decoders import (
     EXPERTS,
     NORMED_ATTENTION,
@@ -14,8 +14,6 @@ from attngeom.models.families.decoders import (
     gated_mlp,
     grouped_attention,
     llama_places,
-    locate_llama,
-    pre_norm_block,
     rotary,
     sliding_window,
 )
@@ -35,25 +33,22 @@ def _windows(config: Config) -> list[int | None]:
     return config.windows(layers, window, default)
 
 
-def _specify(config: Config, family: str, attention: GroupedAttention) -> TransformerSpec:
+def _dense(config: Config, attention: GroupedAttention) -> TransformerSpec:
     norm = config.rms(default=1e-6)
-    block = pre_norm_block(attention, gated_mlp(config), norm)
-    return decoder(config, family, block, norm, windows=_windows(config))
+    return decoder(config, block_of(attention, gated_mlp(config), norm), norm, windows=_windows(config))
 
 
-def specify_qwen2(config: Config) -> TransformerSpec:
-    return _specify(config, "qwen2", grouped_attention(config, rotary(config), bias=True, output_bias=False))
+def describe_qwen2(config: Config) -> TransformerSpec:
+    return _dense(config, grouped_attention(config, rotary(config), bias=True, output_bias=False))
 
 
 def _normed_attention(config: Config) -> GroupedAttention:
-    bias = config.flag("attention_bias", default=False)
-    attention = grouped_attention(config, rotary(config), bias=bias, output_bias=bias)
+    attention = grouped_attention(config, rotary(config), bias=config.flag("attention_bias", default=False))
     return replace(attention, qk_norm=QKNorm(scope="per_head", norm=config.rms(default=1e-6)))
 
 
-def specify_qwen3(config: Config) -> TransformerSpec:
-    config = config.with_default("head_dim", 128)
-    return _specify(config, "qwen3", _normed_attention(config))
+def describe_qwen3(config: Config) -> TransformerSpec:
+    return _dense(config, _normed_attention(config))
 
 
 def sparse_layers(config: Config, dense: MLP, experts: Experts) -> list[MLP | Experts]:
@@ -67,8 +62,7 @@ def sparse_layers(config: Config, dense: MLP, experts: Experts) -> list[MLP | Ex
     return [dense if layer in only or (layer + 1) % step else experts for layer in range(layers)]
 
 
-def specify_qwen3_moe(config: Config) -> TransformerSpec:
-    config = config.with_default("num_key_value_heads", 4)
+def describe_qwen3_moe(config: Config) -> TransformerSpec:
     dense = gated_mlp(config)
     experts = Experts(
         expert=replace(dense, width=config.integer("moe_intermediate_size", default=768)),
@@ -80,9 +74,9 @@ def specify_qwen3_moe(config: Config) -> TransformerSpec:
     window = sliding_window(config) if config.flag("use_sliding_window", default=False) else None
     config.raw("sliding_window", "max_window_layers")
     norm = config.rms(default=1e-6)
-    block = pre_norm_block(_normed_attention(config), dense, norm)
+    block = block_of(_normed_attention(config), dense, norm)
     mlps = sparse_layers(config, dense, experts)
-    return decoder(config, "qwen3_moe", block, norm, windows=[window] * len(mlps), mlps=mlps)
+    return decoder(config, block, norm, windows=[window] * len(mlps), mlps=mlps)
 
 
 def experts_beside_a_shared_one(
@@ -100,31 +94,21 @@ def experts_beside_a_shared_one(
     )
 
 
-def specify_qwen2_moe(config: Config) -> TransformerSpec:
+def describe_qwen2_moe(config: Config) -> TransformerSpec:
     dense = gated_mlp(config)
     experts = experts_beside_a_shared_one(config, dense, sizes=(1408, 5632), count=60, active=4, normalised=False)
     norm = config.rms(default=1e-6)
     bias = config.flag("qkv_bias", default=True)
     attention = grouped_attention(config, rotary(config), bias=bias, output_bias=False)
-    block = pre_norm_block(attention, dense, norm)
-    return decoder(
-        config, "qwen2_moe", block, norm, windows=_windows(config), mlps=sparse_layers(config, dense, experts)
-    )
+    block, mlps = block_of(attention, dense, norm), sparse_layers(config, dense, experts)
+    return decoder(config, block, norm, windows=_windows(config), mlps=mlps)
 
 
-def locate_qwen3(config: Config) -> Places:
-    return llama_places(NORMED_ATTENTION)
-
-
-def locate_qwen2_moe(config: Config) -> Places:
-    return llama_places(experts=replace(EXPERTS, shared="mlp.shared_expert.", shared_gate="mlp.shared_expert_gate"))
-
-
-def locate_qwen3_moe(config: Config) -> Places:
-    return llama_places(NORMED_ATTENTION, experts=EXPERTS)
-
-
-QWEN2 = ModelFamily(("qwen2",), specify_qwen2, locate_llama)
-QWEN2_MOE = ModelFamily(("qwen2_moe",), specify_qwen2_moe, locate_qwen2_moe)
-QWEN3 = ModelFamily(("qwen3",), specify_qwen3, locate_qwen3)
-QWEN3_MOE = ModelFamily(("qwen3_moe",), specify_qwen3_moe, locate_qwen3_moe)
+GATED_SHARED = replace(EXPERTS, shared="mlp.shared_expert.", shared_gate="mlp.shared_expert_gate")
+"""Experts beside a shared one with a gate of its own."""
+QWEN2 = ModelFamily("qwen2", describe_qwen2, llama_places())
+QWEN2_MOE = ModelFamily("qwen2_moe", describe_qwen2_moe, llama_places(experts=GATED_SHARED))
+QWEN3 = ModelFamily("qwen3", describe_qwen3, llama_places(NORMED_ATTENTION), {"head_dim": 128})
+QWEN3_MOE = ModelFamily(
+    "qwen3_moe", describe_qwen3_moe, llama_places(NORMED_ATTENTION, experts=EXPERTS), {"num_key_value_heads": 4}
+)

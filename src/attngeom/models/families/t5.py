@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from attngeom.models.configuration import Config
-from attngeom.models.families.contract import ModelFamily, Places, stack_of
+from attngeom.models.families.contract import ModelFamily, Places, block_of, head_of, model_of, stack_of
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.specification import (
     MLP,
@@ -18,7 +18,6 @@ from attngeom.models.specification import (
     Norms,
     RelativeTable,
     Stack,
-    TransformerBlock,
     TransformerSpec,
 )
 
@@ -35,68 +34,57 @@ def _is_gated(config: Config) -> bool:
     return config.flag("is_gated_act", default=named)
 
 
-def _stack(config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm) -> Stack:
-    decoder, every = name == "decoder", config.values.get("model_type") == "umt5"
+def _stack(
+    config: Config, name: str, layers: int, attention: GroupedAttention, mlp: MLP, norm: Norm, every: bool
+) -> Stack:
+    """``every`` layer has a table of its own, or all of the stack have one."""
+    decoder = name == "decoder"
     rows = config.integer("relative_attention_num_buckets", default=32)
     distance = config.integer("relative_attention_max_distance", default=RelativeTable.distance)
-    table = RelativeTable(rows=rows, distance=distance)
-    own = replace(attention, relative=table) if every else attention
-    block = TransformerBlock(
-        attention=own if decoder else own.bidirectional,
-        mlp=mlp,
-        attention_norms=Norms(input=norm),
-        mlp_norms=Norms(input=norm),
-        cross=attention.bidirectional if decoder else None,
-        cross_norms=Norms(input=norm) if decoder else Norms(),
-    )
+    own = replace(attention, relative=RelativeTable(rows=rows, distance=distance)) if every else attention
+    block = block_of(own if decoder else own.bidirectional, mlp, norm)
+    if decoder:
+        block = replace(block, cross=attention.bidirectional, cross_norms=Norms(input=norm))
     return stack_of(
         [block] * layers,
         "decoder" if decoder else "encoder",
         final_norm=norm,
-        relative_buckets=0 if every else table.rows,
-        relative_distance=0 if every else table.distance,
+        relative_buckets=0 if every else rows,
+        relative_distance=0 if every else distance,
     )
 
 
-def _specify(config: Config, family: str) -> TransformerSpec:
+def _t5(config: Config, *, scaled: bool = False, every: bool = False) -> TransformerSpec:
+    """``scaled``: states are scaled before a tied head, unless the configuration says otherwise."""
     config.refuse("is_encoder_decoder", True)
     width, heads, a = config.integer("d_model"), config.integer("num_heads"), config.integer("d_kv")
     attention = GroupedAttention(heads=heads, groups=heads, head_dim=a, value_dim=a, scale=1.0)
     norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-6))
     layers = config.layers("num_layers")
     below = config.layers("num_decoder_layers", default=layers)
-    tied = config.flag("tie_word_embeddings", default=True)
-    scaled = config.flag("scale_decoder_outputs", default=tied and family == "t5")
+    head = head_of(config, tied=True)
+    scaled = config.flag("scale_decoder_outputs", default=head.tied and scaled)
     mlp = _mlp(config)
-    return TransformerSpec(
-        family=family,
-        width=width,
-        stacks=(
-            _stack(config, "encoder", layers, attention, mlp, norm),
-            _stack(config, "decoder", below, attention, mlp, norm),
-        ),
-        vocabulary=config.integer("vocab_size"),
-        head=LogitHead(tied=tied, scale=width**-0.5 if scaled else 1.0),
-    )
+    stacks = [
+        _stack(config, name, count, attention, mlp, norm, every)
+        for name, count in (("encoder", layers), ("decoder", below))
+    ]
+    return model_of(config, width, *stacks, head=replace(head, scale=width**-0.5 if scaled else 1.0))
 
 
-def specify_t5(config: Config) -> TransformerSpec:
-    return _specify(config, "t5")
+def describe_t5(config: Config) -> TransformerSpec:
+    return _t5(config, scaled=True)
 
 
-def specify_mt5(config: Config) -> TransformerSpec:
+def describe_mt5(config: Config) -> TransformerSpec:
     """As T5 with gated tanh-gelu by default, and states that are not scaled before a tied head."""
-    return _specify(_as_mt5(config), "mt5")
+    return _t5(config)
 
 
-def specify_umt5(config: Config) -> TransformerSpec:
+def describe_umt5(config: Config) -> TransformerSpec:
     """As mT5; whatever the configuration says, the head is the token table, and states are scaled before it."""
-    spec = _specify(_as_mt5(config), "umt5")
+    spec = _t5(config, every=True)
     return replace(spec, head=LogitHead(tied=True, scale=spec.width**-0.5))
-
-
-def _as_mt5(config: Config) -> Config:
-    return config.with_default("feed_forward_proj", "gated-gelu")
 
 
 def _block(config: Config, name: str, last: int) -> BlockLayout:
@@ -117,11 +105,7 @@ def _block(config: Config, name: str, last: int) -> BlockLayout:
     return BlockLayout(f"{name}.block.{{}}.", attention("layer.0.SelfAttention"), mlp, norms, cross)
 
 
-def locate_mt5(config: Config) -> Places:
-    return locate_t5(_as_mt5(config))
-
-
-def locate_t5(config: Config) -> Places:
+def places_t5(config: Config) -> Places:
     stacks = {"encoder": 1, "decoder": 2}
     table = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     return Places(
@@ -134,6 +118,6 @@ def locate_t5(config: Config) -> Places:
     )
 
 
-T5 = ModelFamily(("t5",), specify_t5, locate_t5)
-MT5 = ModelFamily(("mt5",), specify_mt5, locate_mt5)
-UMT5 = ModelFamily(("umt5",), specify_umt5, locate_mt5)
+T5 = ModelFamily("t5", describe_t5, places_t5)
+MT5 = ModelFamily("mt5", describe_mt5, places_t5, {"feed_forward_proj": "gated-gelu"})
+UMT5 = ModelFamily("umt5", describe_umt5, places_t5, {"feed_forward_proj": "gated-gelu"})
