@@ -22,7 +22,7 @@ def test_every_family_has_a_reference_checkpoint() -> None:
 
 
 def test_the_page_lists_the_families_and_no_others() -> None:
-    listed = re.search(r"^Families: (.*?)\. ", PAGE.read_text(), re.S | re.M)
+    listed = re.search(r"^Families: (.*?)\.\s", PAGE.read_text(), re.S | re.M)
     assert listed is not None
     assert [name.strip() for name in listed[1].replace("\n", " ").split(",")] == list(FAMILIES)
 

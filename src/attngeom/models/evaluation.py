@@ -193,7 +193,7 @@ def apply_recurrence(x: Array, spec: RecurrentMixer, weights: RecurrentWeights) 
     share, count = spec.heads // spec.groups, len(x)
     q, k, v = (_convolved(weights, name, x) for name in ("query", "key", "value"))
     q, k = (np.repeat(rows, share, axis=0) for rows in (q, k))
-    steps = np.logaddexp(0, weights.step(x.T) + weights.step_shift[:, None])
+    steps = np.maximum(np.logaddexp(0, weights.step(x.T) + weights.step_shift[:, None]), spec.least_step)
     decays, strengths = np.exp(-np.exp(weights.decay)[:, None] * steps), steps
     if weights.strength is not None:
         q, k = (rows / np.sqrt((rows**2).sum(axis=1, keepdims=True) + LENGTH_EPS) for rows in (q, k))

@@ -17,7 +17,8 @@ class RecurrentMixer(Checked):
     """Heads with a state S, ``head_dim`` × ``value_dim``, in ``groups`` that share queries and keys.
 
     Queries q, keys k and values v are SiLU of a convolution with the last ``taps`` tokens, channel by channel, of what
-    is read. With the time step Δ = softplus(s·x + c) and the decay g = exp(−e^η Δ) of a head the ``rule`` is
+    is read. With the time step Δ = max(softplus(s·x + c), ``least_step``) and the decay g = exp(−e^η Δ) of a head the
+    ``rule`` is
 
     - ssd (Mamba-2): S ← g S + Δ k vᵀ, y = Sᵀq + D v;
     - delta (Gated DeltaNet): S ← g S, then S ← S + σ(b·x) k (v − Sᵀk)ᵀ, y = Sᵀq, with k and √a q of length one.
@@ -40,6 +41,7 @@ class RecurrentMixer(Checked):
     bias: bool = False
     conv_bias: bool = False
     output_bias: bool = False
+    least_step: float = 0.0
 
     def check(self) -> None:
         sizes = (self.heads, self.groups, self.head_dim, self.value_dim)
@@ -47,6 +49,7 @@ class RecurrentMixer(Checked):
         even = self.heads % self.groups == 0
         require(even, f"{self.heads} heads in {self.groups} groups given; groups must divide heads")
         require(self.taps > 1, f"a convolution of {self.taps} tokens given; at least 2 are required")
+        require(self.least_step >= 0, f"a least time step {self.least_step} given; a number >= 0 is required")
         plain = self.norm.kind == "rms" and self.norm.gain and not self.norm.offset
         require(plain, "a mixer whose norm is no RMS norm with gains given; not known")
 

@@ -79,6 +79,11 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         return [("embed_out.weight", None)]
     if model_type in ("granitemoe", "granitemoeshared", "granitemoehybrid"):
         return [(re.sub(r"(?<=block_sparse_moe\.)[a-z_.]+$", lambda part: GRANITE.get(part[0], part[0]), name), None)]
+    if model_type == "nemotron_h":
+        disk = re.sub("^model[.]", "backbone.", name)
+        base, marker, part = disk.partition("mixer.experts.")
+        packed = marker and part in ("up_proj", "down_proj")
+        return [(f"{base}{marker}{e}.{part}.weight", e) for e in range(len(state[name]))] if packed else [(disk, None)]
     if not isinstance(model_type, str) or model_type not in EXPERTS:
         return [(name, None)]
     stored = EXPERTS[model_type]

@@ -16,7 +16,7 @@ STORAGE = frozenset(
 )  # fmt: skip
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""
 
-LATER = frozenset({"relative", "output_gate"})
+LATER = frozenset({"relative", "output_gate", "least_step"})
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 
 HARMLESS = frozenset(

@@ -297,6 +297,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "mamba_chunk_size": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 7,
          "embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0},
     ),
+    "nemotron_h": (
+        "NemotronHForCausalLM",
+        {**COMMON, "hidden_size": 12, "layers_block_type": ["linear_attention", "full_attention", "mlp", "moe"],
+         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 5, "intermediate_size": 9,
+         "ssm_state_size": 5, "mamba_num_heads": 4, "mamba_head_dim": 3, "n_groups": 2, "conv_kernel": 3,
+         "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 5, "time_step_min": 0.1,
+         "moe_shared_expert_intermediate_size": 7, "routed_scaling_factor": 1.5, "max_position_embeddings": 32},
+    ),
     "qwen3_next": (
         "Qwen3NextForCausalLM",
         {**LLAMA, "hidden_size": 16, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],

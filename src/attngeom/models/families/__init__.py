@@ -18,6 +18,7 @@ from attngeom.models.families import (
     gpt,
     granite,
     llama,
+    nemotron_h,
     olmo,
     opt,
     qwen,
@@ -30,7 +31,8 @@ from attngeom.models.families.refused import MISSING
 from attngeom.models.specification import TransformerSpec
 
 FILES = (
-    gpt, bert, towers, opt, alibi, llama, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent
+    gpt, bert, towers, opt, alibi, llama, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
+    nemotron_h
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {
     row.model_type: row for file in FILES for row in vars(file).values() if isinstance(row, ModelFamily)

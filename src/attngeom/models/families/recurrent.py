@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from attngeom.errors import InputError
-from attngeom.models.configuration import Config
+from attngeom.models.configuration import Config, as_number
 from attngeom.models.families.contract import ModelFamily, Places, block_of, head_of, model_of, stack_of
 from attngeom.models.families.decoders import (
     ATTENTION,
@@ -47,18 +47,23 @@ def ssd_layout(module: str) -> MixerLayout:
     )
 
 
-def check_steps(config: Config) -> None:
-    """Refuse clamped time steps, and activations other than SiLU."""
+INFINITY = {"__float__": "Infinity"}
+"""How newer files write it, as JSON has no infinity."""
+
+
+def least_step(config: Config) -> float:
+    """The least time step; time steps with a largest one, and activations other than SiLU, are refused."""
     config.refuse("hidden_act", "silu", "swish")
     limit = config.raw("time_step_limit")
-    # Newer files write the float in an object, as JSON has no infinity.
-    if limit not in (None, [0, math.inf], [0, "Infinity"], [0, {"__float__": "Infinity"}]):
-        raise InputError(f"config time_step_limit = {str(limit)[:40]} given; [0, Infinity] is required")
+    if limit is None:
+        return 0.0
+    if not isinstance(limit, list) or len(limit) != 2 or limit[1] not in (math.inf, "Infinity", INFINITY):
+        raise InputError(f"config time_step_limit = {str(limit)[:40]} given; [a number, Infinity] is required")
+    return as_number(limit[0], "time_step_limit")
 
 
 def describe_mamba2(config: Config) -> TransformerSpec:
     width, heads = config.integer("hidden_size"), config.integer("num_heads", default=128)
-    check_steps(config)
     norm = Norm(kind="rms", eps=config.number("layer_norm_epsilon", default=1e-5))
     bias = config.flag("use_bias", default=False)
     mixer = RecurrentMixer(
@@ -66,6 +71,7 @@ def describe_mamba2(config: Config) -> TransformerSpec:
         head_dim=config.integer("state_size", default=128), value_dim=config.integer("head_dim", default=64),
         taps=config.integer("conv_kernel", default=4), norm=norm, norm_over="group", gates_first=True,
         bias=bias, conv_bias=config.flag("use_conv_bias", default=True), output_bias=bias,
+        least_step=least_step(config),
     )  # fmt: skip
     inner = config.number("expand", default=2) * width
     if int(inner) != heads * mixer.value_dim:
@@ -126,13 +132,13 @@ def _ssd(config: Config, norm: Norm) -> RecurrentMixer:
     size = inner // heads if given in (None, "auto") else config.integer("mamba_d_head")
     if heads * size != inner:
         raise InputError(f"{heads} heads of {size} given; mamba_expand × hidden_size = {inner} is required")
-    check_steps(config)
     bias = config.flag("mamba_proj_bias", default=False)
     return RecurrentMixer(
         rule="ssd", heads=heads, groups=config.integer("mamba_n_groups", default=1),
         head_dim=config.integer("mamba_d_state", default=256), value_dim=size,
         taps=config.integer("mamba_d_conv", default=4), norm=norm, norm_over="group", gates_first=True,
         bias=bias, conv_bias=config.flag("mamba_conv_bias", default=True), output_bias=bias,
+        least_step=least_step(config),
     )  # fmt: skip
 
 

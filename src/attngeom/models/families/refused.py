@@ -36,7 +36,6 @@ MISSING: Mapping[str, str] = {
     "mamba": STATES,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
-    "nemotron_h": STATES,
     "olmo_hybrid": STATES,
     "persimmon": "QK-norms with biases",
     "phimoe": "a router that draws its second choice without the first",

@@ -67,7 +67,8 @@ class MixerParts(Parts):
     ) -> int:
         """The state after a token."""
         b, heads = self.b, (own.heads,)
-        # Of a bias of the map and the number that is added to it the sum acts.
+        # Of a bias of the map and the number that is added to it the sum acts. Inputs whose steps are above the least
+        # one are an open set, where the derivative has the largest rank of the formula without it.
         line = self.linear(f"{name}.step", token, heads, own.bias and not self.acting)
         line = b.add(line, b.parameter(f"{name}.step_shift", heads))
         step = b.formal("log", b.add(self.number(1), b.exp(line)))
