@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attngeom.canonical.larger_gradient import loss, loss_gradient
+from attngeom.canonical.least_norm import loss, loss_gradient
 from attngeom.comparison import compare
 from attngeom.exact import RR
 from attngeom.interop import write_weights

@@ -53,7 +53,7 @@ VERIFIERS = {
     "network",
     "verification",
 }
-VERIFIER_MODULES = {f"attngeom.layer.{name}" for name in ("coefficients", "files", "polynomial_maps", "terms")}
+VERIFIER_MODULES = {f"attngeom.layer.{name}" for name in ("coefficients", "files", "polynomial_maps")}
 
 
 def layer(module: str) -> str | None:
@@ -117,7 +117,7 @@ LOADED_BY_NAME = {
     *(f"attngeom.papers.{claim.run.name.split('.')[0]}" for claim in CLAIMS if hasattr(claim.run, "name")),
     *BUILT_IN.values(),
     *(f"attngeom.programs.frontends.{name}" for name in FRONTENDS),
-    *("attngeom.__main__", "attngeom.atlas.worker", "attngeom.explore.worker"),  # processes of their own
+    *("attngeom.__main__", "attngeom.atlas.worker", "attngeom.explore.jobs"),  # processes of their own
 }
 """Modules that tables name and the package loads on demand."""
 

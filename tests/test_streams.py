@@ -13,8 +13,7 @@ from attngeom import certify, streams, verify
 from attngeom.errors import AttnGeomError
 from attngeom.exact import QQ
 from attngeom.files import read_json
-from attngeom.layer.files import read_coefficients, write_coefficients
-from attngeom.layer.terms import LayerTerms, collect_terms
+from attngeom.layer.files import LayerTerms, collect_terms, read_coefficients, write_coefficients
 from attngeom.streams import as_plain, iterate_json, read_long_json
 from attngeom.verification import write_certificate
 from attngeom.verification.records import Certificate

@@ -16,7 +16,7 @@ from safetensors.numpy import save
 
 from attngeom import models
 from attngeom.canonical import teleport
-from attngeom.canonical.larger_gradient import loss, loss_gradient
+from attngeom.canonical.least_norm import loss, loss_gradient
 from attngeom.certification import certify
 from attngeom.comparison import compare
 from attngeom.errors import InputError

@@ -1,6 +1,7 @@
 """Pictures of answers, drawn on objects of their own: no backend is chosen, and nothing global changes. A leaf.
 
 Every function returns a :class:`Picture`, a matplotlib figure that notebooks show by themselves and ``savefig`` writes.
+Colours differ in lightness, so that grey prints can be read.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attngeom.palette import DARK, DIMENSION, LIGHT, MIDDLE, WARM
+DARK, MIDDLE, LIGHT, WARM = "#1b2a41", "#4a7fb5", "#c9d7e6", "#e0a100"
+DIMENSION = MIDDLE
+"""The dimension of a set of functions, in bars of parameters and in plots, wherever it is drawn."""
+
 
 SHADES = (MIDDLE, WARM, LIGHT, DARK, "#93b3d2", "#8a6d3b")
 UNDATED = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}

@@ -7,8 +7,7 @@ import pytest
 
 import attngeom
 from attngeom.atlas import FactStore, Sweep, local_executor, parse_sweep, run_sweep
-from attngeom.atlas.gallery import NETWORKS
-from attngeom.atlas.networks import program_of
+from attngeom.atlas.networks import NETWORKS, program_of
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.recheck import recheck
 from attngeom.atlas.records import short_name

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from attngeom.canonical.answer import canonicalize
 from attngeom.canonical.compact import coordinates, with_coordinates
-from attngeom.canonical.form import canonical_form
-from attngeom.canonical.restore import restore
+from attngeom.canonical.form import canonical_form, restore
 from attngeom.comparison import compare
 from attngeom.comparison.float_matching import relative_distance
 from attngeom.dimensions import rank_at

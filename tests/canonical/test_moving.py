@@ -5,10 +5,8 @@ import pytest
 
 from attngeom.canonical import least_norm as least_norm_module
 from attngeom.canonical.compact import is_compact, read_compact, write_compact
-from attngeom.canonical.form import canonical_form
-from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient, transported_gradient
-from attngeom.canonical.least_norm import least_norm
-from attngeom.canonical.restore import restore
+from attngeom.canonical.form import canonical_form, restore
+from attngeom.canonical.least_norm import least_norm, loss, loss_gradient, maximise_gradient, transported_gradient
 from attngeom.errors import FormatError, InputError
 from attngeom.exact import QQ, RR
 from attngeom.limits.trials import NORM_PATIENCE

@@ -278,7 +278,7 @@ def test_float_noise_near_the_tolerance_is_undecided() -> None:
 
 
 def test_lower_bound_is_below_the_distance_of_known_layers() -> None:
-    from attngeom.layer.distance_bounds import lower_bound
+    from attngeom.layer.nearest import lower_bound
 
     rng = np.random.default_rng(9)
     for _ in repeat(30):

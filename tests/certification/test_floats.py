@@ -13,8 +13,8 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact import QQ, RR
 from attngeom.exact.arrays import Array
 from attngeom.layer.coefficients import Coefficients, expand_matrices, scale_to_one
-from attngeom.layer.distance_bounds import lower_bound
 from attngeom.layer.float_splitting import split_layer_floats
+from attngeom.layer.nearest import lower_bound
 from tests.certification.cases import from_matrices, from_table
 from tests.effort import repeat, thorough
 

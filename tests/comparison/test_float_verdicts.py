@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attngeom.comparison import compare, float_decision
-from attngeom.comparison.inputs import singular_inputs
+from attngeom.comparison.float_outputs import singular_inputs
 from attngeom.comparison.samples import draw_copies
 from attngeom.exact import RR
 from attngeom.interop import read_weights

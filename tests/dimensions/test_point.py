@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from attngeom.dimensions import dimension, rank_at
-from attngeom.dimensions.layer_kernel import layer_kernels
+from attngeom.dimensions.symmetry_bound import layer_kernels
 from attngeom.errors import DomainError
 from attngeom.exact import GF, QQ, RR
 from attngeom.network import Architecture, Weights, random_weights, weights_from_matrices

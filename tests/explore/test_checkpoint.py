@@ -11,11 +11,10 @@ import attngeom
 from attngeom.errors import AttnGeomError
 from attngeom.exact import QQ, RR
 from attngeom.explore.controls import read_state
-from attngeom.explore.heads import MEASURES, facts_of_weights
 from attngeom.explore.pages import math
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import find_view
-from attngeom.explore.views.checkpoint import head_differences
+from attngeom.explore.views.checkpoint import MEASURES, facts_of_weights, head_differences
 from attngeom.models import open_model
 from attngeom.models.inspection import inspect_model
 from attngeom.network import random_symmetry

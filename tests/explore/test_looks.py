@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from attngeom.drawing import DARK as DARK_INK
+from attngeom.drawing import DIMENSION, MIDDLE, WARM
+from attngeom.drawing import LIGHT as PALE
 from attngeom.explore.server import __file__ as SERVER
 from attngeom.explore.views import VIEWS
-from attngeom.palette import DARK as DARK_INK
-from attngeom.palette import DIMENSION, MIDDLE, WARM
-from attngeom.palette import LIGHT as PALE
 
 STYLE = (Path(SERVER).parent / "assets" / "explore.css").read_text()
 LIGHT, DARK = (

@@ -19,7 +19,7 @@ from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights
-from attngeom.interop.float_points import is_dyadic, move_to_floats
+from attngeom.interop.learning_benchmark import is_dyadic, move_to_floats
 from attngeom.interop.learning_suite import POINTS, calibration, hessian, write_suite
 from attngeom.interop.learning_suite_script import SCRIPT
 from attngeom.learning import learning_coefficient

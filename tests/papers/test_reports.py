@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from attngeom.papers import Check, Record
-from attngeom.papers.page import math_html, to_html
-from attngeom.papers.reports import Figure, Report, summary_rows, to_markdown, write_report
+from attngeom.papers.reports import Figure, Report, math_html, summary_rows, to_html, to_markdown, write_report
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import attngeom
-from attngeom.atlas.gallery import NETWORKS
+from attngeom.atlas.networks import NETWORKS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "gallery" / "networks.md").read_text()

@@ -7,7 +7,7 @@ import pytest
 from flint import fmpq
 
 import attngeom
-from attngeom.atlas.gallery import NETWORKS
+from attngeom.atlas.networks import NETWORKS
 from attngeom.programs import trace
 from attngeom.rank.laws import describe_law, symmetric_fields
 

@@ -12,12 +12,11 @@ from matplotlib.axes import Axes
 
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.summary import kind_name
-from attngeom.drawing import Picture
+from attngeom.drawing import DARK, LIGHT, MIDDLE, WARM, Picture
 from attngeom.errors import InputError
 from attngeom.files import make_folder, write_atomic
 from attngeom.limits.shown import CURVE_GAP
 from attngeom.network import Architecture
-from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 
 Shares = Mapping[tuple[str, str], list[float]]
 """Shares of all networks of one sort: its name in words, and its kind of attention."""

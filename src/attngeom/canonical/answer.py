@@ -12,11 +12,9 @@ import numpy as np
 
 from attngeom.canonical.compact import coordinates
 from attngeom.canonical.faithful import check_same_function
-from attngeom.canonical.form import CanonicalForm, canonical_form
+from attngeom.canonical.form import GAUGES, CanonicalForm, Gauge, canonical_form, restore
 from attngeom.canonical.kinds import CanonicalWeights, canonical_description, canonicalize_kind
-from attngeom.canonical.larger_gradient import loss, loss_gradient, maximise_gradient
-from attngeom.canonical.least_norm import least_norm
-from attngeom.canonical.restore import GAUGES, Gauge, restore
+from attngeom.canonical.least_norm import least_norm, loss, loss_gradient, maximise_gradient
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array

@@ -1,25 +1,69 @@
-"""Decide what one attention layer can compute: weights, or a violated invariant."""
+"""Decide what one attention layer can compute: weights, or a violated invariant.
+
+For float coefficients: the nearest layer found and a bound below every layer, and a verdict if they are clear.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from attngeom import digits
 from attngeom.certification.refutation import Violation, find_violation
 from attngeom.certification.results import Certification, LayerQuestion, LayerVerdict
 from attngeom.errors import DomainError, InputError, SizeError, check_positive
+from attngeom.exact import lapack
 from attngeom.exact.domains import QQ, Array
 from attngeom.exact.multisets import pair_orbits, pairs, triple_orbits, triples
-from attngeom.layer.coefficients import Coefficients, symmetrize
+from attngeom.layer.coefficients import Coefficients, scale_to_one, symmetrize
+from attngeom.layer.float_splitting import check_width
+from attngeom.layer.nearest import conjugate_pair_distance, lower_bound, nearest_layer
 from attngeom.layer.polynomial_maps import PolynomialMap
 from attngeom.layer.splitting import LayerSplitting, split_layer
 from attngeom.limits.memory import FACTOR_ENTRIES
 from attngeom.limits.rounding import DECIDED_DISTANCE
+from attngeom.limits.trials import NEAREST_STARTS
 
 if TYPE_CHECKING:
     from attngeom.certification.heads import HeadsCertification
     from attngeom.certification.layers import LayersCertification
+
+
+def certify_float(question: LayerQuestion, tolerance: float) -> Certification:
+    """The verdict for float coefficients: distances relative to their norm, compared with ``tolerance``.
+
+    "realizable" if a layer lies within the tolerance; "not_realizable" (or "closure_only", if complex weights lie
+    within it) if every layer is farther away; else "undecided" with both numbers. Both enclose the true distance,
+    rounding errors included. The verdict does not change when all coefficients are multiplied by a power of two.
+    """
+    coefficients, attention, seed = question.coefficients, question.attention, question.seed
+    check_width(coefficients.d)
+    unit, exponent = scale_to_one(coefficients)
+    norm = unit.norm
+    if norm == 0.0:
+        return question.zero(distance=0.0, tolerance=tolerance)
+    bound = lower_bound(unit, attention) / norm * (1 - 1e-12)
+    # With a bound above the tolerance more starts cannot change the verdict.
+    nearest = nearest_layer(unit, attention, seed, tolerance * norm / 2, 3 if bound > tolerance else NEAREST_STARTS)
+    distance = nearest.distance / norm * (1 + 1e-12)
+    measured: dict[str, Any] = {"distance": distance, "tolerance": tolerance}
+    if distance <= tolerance:
+        values = lapack.svdvals(nearest.point.A)
+        size = int(np.sum(values > max(tolerance, 1e-12) * values[0])) if values[0] > 0 else 0
+        reason = f"a layer lies at relative distance {digits.error(distance, 2)}, within the tolerance"
+        return question.answer("realizable", reason, rank=size, points=(nearest.point.scaled(exponent),), **measured)
+    if bound > tolerance:
+        if coefficients.t > 1 and conjugate_pair_distance(unit) <= tolerance * norm:
+            reason = f"conjugate linear factors within the tolerance; every real layer is at distance ≥ {bound:.2e}"
+            return question.answer("closure_only", reason, rank=1, **measured)
+        reason = (
+            f"every layer is at relative distance ≥ {bound:.2e}; the nearest found is at {digits.error(distance, 2)}"
+        )
+        return question.answer("not_realizable", reason, **measured)
+    known = f"every layer is at ≥ {bound:.2e}" if bound > 0 else "whether a layer is nearer is not known"
+    reason = f"the nearest layer found is at relative distance {digits.error(distance, 2)}; {known}"
+    return question.answer("undecided", reason, **measured)
 
 
 @overload
@@ -94,7 +138,7 @@ def certify(
         )
     question = LayerQuestion(coefficients, attention, seed)
     if coefficients.domain.rounds:
-        from attngeom.certification.floats import certify_float
+        from attngeom.certification.decision import certify_float
 
         return certify_float(question, tolerance)
     if coefficients.domain != QQ:

@@ -10,7 +10,7 @@ import typer
 from attngeom.canonical import fingerprint
 from attngeom.canonical.answer import OBJECTIVES, Canonicalization, canonicalize, from_form, teleport
 from attngeom.canonical.compact import is_compact, read_compact, write_compact
-from attngeom.canonical.restore import GAUGES
+from attngeom.canonical.form import GAUGES
 from attngeom.cli.options import IgnoredSeed, Json, Seed, WeightsPath, check_choice, choice_option, file_option, flag
 from attngeom.cli.output import print_answer, titled
 from attngeom.errors import InputError

@@ -17,8 +17,7 @@ from attngeom.heads.generic import generic_heads
 from attngeom.interop import read_weights
 from attngeom.interop.weights import weights_from_json
 from attngeom.layer.coefficients import Coefficients
-from attngeom.layer.files import FORMAT, coefficients_from_json
-from attngeom.layer.terms import collect_terms
+from attngeom.layer.files import FORMAT, coefficients_from_json, collect_terms
 from attngeom.network import Architecture, Weights
 from attngeom.results import Result
 from attngeom.streams import Report, read_long_json

@@ -14,8 +14,7 @@ from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
 from attngeom.exact.domains import QQ, RR
 from attngeom.interop import write_weights
-from attngeom.layer.files import coefficients_from_json
-from attngeom.layer.terms import collect_terms
+from attngeom.layer.files import coefficients_from_json, collect_terms
 from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.network import Architecture, Weights
 from attngeom.recovery.query_table import QueryTable, continue_queries, plan_queries, table_from_json, write_table

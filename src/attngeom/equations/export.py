@@ -8,8 +8,7 @@ from itertools import chain, islice
 from flint import fmpq
 
 from attngeom.equations.family import Family, Invariant, without_unused
-from attngeom.equations.ideal.export import describe_ideal, expected_invariants
-from attngeom.equations.systems import SYSTEMS, System
+from attngeom.equations.ideal.export import SYSTEMS, System, describe_ideal, expected_invariants
 from attngeom.equations.variety import Points, Variety, generic_point
 from attngeom.errors import InputError
 from attngeom.exact.domains.polynomials import Polynomial

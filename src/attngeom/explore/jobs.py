@@ -1,6 +1,7 @@
 """Long work in processes of their own: each has a budget of time and memory, tells its progress, can be ended.
 
 A job belongs to the window that asks for it: nobody asking for a while ends it, so a closed window leaves nothing.
+Its process reads the request on stdin, and writes lines of progress and then the answer on stdout.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from attngeom.errors import InputError
+from attngeom.errors import AttnGeomError, InputError
+from attngeom.explore.controls import read_state
 from attngeom.explore.pages import refusal
-from attngeom.explore.shelf import Shelf
-from attngeom.limits.memory import JOBS_AT_ONCE
-from attngeom.limits.seconds import JOB_FORGOTTEN_SECONDS, JOB_SECONDS, JOB_WATCH_SECONDS
-from attngeom.processes import Child
+from attngeom.explore.shelf import Shelf, ShelfItem
+from attngeom.explore.views import find_view
+from attngeom.limits.memory import JOB_MEGABYTES, JOBS_AT_ONCE
+from attngeom.limits.seconds import JOB_FORGOTTEN_SECONDS, JOB_SECONDS, JOB_WATCH_SECONDS, PROGRESS_SECONDS
+from attngeom.processes import Child, Say, limit_resources, serve_lines
 
 Stage = Literal["running", "done", "failed", "cancelled", "out of time"]
 
@@ -81,7 +84,7 @@ class Jobs:
             raise InputError(f"{JOBS_AT_ONCE} long computations are running; wait for one, or cancel one")
         for old in [key for key, job in self._jobs.items() if job.stage != "running"][:-32]:
             del self._jobs[old]
-        child = Child("attngeom.explore.worker")
+        child = Child("attngeom.explore.jobs")
         files = [asdict(shelf.entries[key]) for key in texts.values() if key in shelf.entries]
         child.send({"view": view, "job": name, "texts": dict(texts), "files": files})
         key = secrets.token_hex(12)
@@ -100,3 +103,32 @@ class Jobs:
         """End all jobs."""
         for job in list(self._jobs.values()):
             job.end("cancelled", refusal("cancelled: the server was stopped"))
+
+
+def answer(line: str, say: Say) -> None:
+    """Answer one request; errors of the user become one line of the page, others end the process."""
+    # The server ends a job by its clock; the limit of CPU time ends one that has outlived its server.
+    limit_resources(JOB_SECONDS, JOB_MEGABYTES, 0)
+    last = 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            say({"progress": [done, total]})
+
+    request = json.loads(line)
+    view = find_view(request["view"])
+    shelf = Shelf({item["key"]: ShelfItem(**item) for item in request["files"]})
+    try:
+        state = read_state(view.controls, request["texts"], shelf)
+        say({"html": view.work(request["job"], state, progress), "done": True})
+    except (AttnGeomError, OSError) as error:
+        say({"html": refusal(error), "done": False})
+    except MemoryError:
+        say({"html": refusal(f"more than {JOB_MEGABYTES >> 10} GB are needed; give a smaller one"), "done": False})
+
+
+def main() -> None:
+    """Answer requests until the server ends this process."""
+    serve_lines(answer)

@@ -1,7 +1,6 @@
 """Weights in and out: attngeom's own files, and attention weights of other libraries."""
 
-from attngeom.interop.checkpoints import CheckpointImport, import_checkpoint, import_state
-from attngeom.interop.exports import export_state
+from attngeom.interop.checkpoints import CheckpointImport, export_state, import_checkpoint, import_state
 from attngeom.interop.weights import read_weights, write_weights
 
 __all__ = ["CheckpointImport", "export_state", "import_checkpoint", "import_state", "read_weights", "write_weights"]

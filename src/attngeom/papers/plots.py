@@ -13,8 +13,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Patch
 
+from attngeom.drawing import DARK, LIGHT, MIDDLE, WARM
 from attngeom.files import make_folder, write_atomic
-from attngeom.palette import DARK, LIGHT, MIDDLE, WARM
 from attngeom.papers import Store
 from attngeom.papers.reports import Figure
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attngeom.canonical.echelon import row_gauge
-from attngeom.canonical.restore import pad_head
+from attngeom.canonical.form import pad_head
+from attngeom.canonical.terms import row_gauge
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.domains import RR, Array, Domain

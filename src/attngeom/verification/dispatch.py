@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from attngeom.errors import AttnGeomError, FormatError, SizeError
 from attngeom.files import replacing
-from attngeom.layer.terms import collect_terms
+from attngeom.layer.files import collect_terms
 from attngeom.limits.recheck import CERTIFICATE_BYTES, WRITERS_FACTOR
 from attngeom.results import Proof
 from attngeom.streams import iterate_json, read_long_json

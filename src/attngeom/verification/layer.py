@@ -13,8 +13,7 @@ from flint import fmpq
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.layer.coefficients import Coefficients, count_entries
-from attngeom.layer.files import coefficients_from_json
-from attngeom.layer.terms import Terms
+from attngeom.layer.files import Terms, coefficients_from_json
 from attngeom.limits.recheck import CLAIMED_COEFFICIENTS, LAYER_POINTS, SQUARE_ROOT_DIGITS
 from attngeom.limits.sizes import CLAIM_SIZE
 from attngeom.results import Proof

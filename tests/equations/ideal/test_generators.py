@@ -15,7 +15,7 @@ from attngeom.equations import Variety
 from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.completeness import last_degree
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.ideal.export import module_spaces, to_program, write_generators
+from attngeom.equations.ideal.export import SYSTEMS, module_spaces, to_program, write_generators
 from attngeom.equations.ideal.formulas import cone_dimension, hilbert_function, variety_degree
 from attngeom.equations.ideal.generators import (
     HighestWeightVector,
@@ -26,7 +26,6 @@ from attngeom.equations.ideal.generators import (
     vanishes_on,
 )
 from attngeom.equations.ideal.monomials import evaluate_monomials
-from attngeom.equations.systems import SYSTEMS
 from attngeom.errors import InputError
 from attngeom.exact import WORD_PRIME
 from attngeom.exact.partitions import module_dimension, pad
