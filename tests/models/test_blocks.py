@@ -17,7 +17,7 @@ from attngeom.models.counts.redundancy import Redundancy, block_redundancy, redu
 from attngeom.models.presets import published
 from attngeom.models.programs import block_program, model_program
 from attngeom.models.proofs import model_proof, prove_block, prove_model, prove_redundancy, shrink
-from attngeom.models.proofs.evidence import prove_program
+from attngeom.models.proofs.block_proof import prove_program
 from attngeom.models.proofs.independence import find_obstacle
 from attngeom.models.proofs.tokens import Pairs, TokenPoint
 from attngeom.models.specification import (

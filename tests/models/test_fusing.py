@@ -12,7 +12,7 @@ from attngeom.cli.app import run
 from attngeom.groups import Sampler
 from attngeom.models import open_model
 from attngeom.models.counts.redundancy import block_redundancy
-from attngeom.models.fusing import free_to_fuse
+from attngeom.models.inspection import free_to_fuse
 from attngeom.models.layer import LayerWeights
 from attngeom.models.presets import published
 from attngeom.models.rewriting import Rewrite

@@ -11,10 +11,10 @@ import pytest
 
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.models import specify
-from attngeom.models.commensurable import classes
 from attngeom.models.counts.hypotheses import violations
 from attngeom.models.counts.redundancy import block_redundancy, redundancy
 from attngeom.models.presets import PUBLISHED, published
+from attngeom.models.programs.attention import classes
 from attngeom.models.proofs import prove_block
 from attngeom.models.specification import MLP, Experts, Latent, Norm, Norms, QKNorm, TransformerBlock
 from tests.effort import repeat

@@ -18,7 +18,7 @@ from attngeom.models.ancestry import lineage as lineages
 from attngeom.models.ancestry.content import view_of
 from attngeom.models.ancestry.pictures import describe, draw_map
 from attngeom.models.ancestry.reference import reference as reference_table
-from attngeom.models.ancestry.spectra import compare_spectra
+from attngeom.models.ancestry.similarity import compare_spectra
 from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
 from attngeom.models.samples import GPT2, LLAMA, random_model

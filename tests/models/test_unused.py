@@ -10,8 +10,15 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.models import Model, lineage, open_model, teleport
 from attngeom.models.ancestry.content import view_of
-from attngeom.models.ancestry.tokens import Vocabulary, parse_tokens, read_vocabulary, unused_tokens
-from attngeom.models.ancestry.unused import fixed_points, tail, unused_test
+from attngeom.models.ancestry.unused import (
+    Vocabulary,
+    fixed_points,
+    parse_tokens,
+    read_vocabulary,
+    tail,
+    unused_test,
+    unused_tokens,
+)
 from attngeom.models.samples import LLAMA, random_model
 from tests.effort import choose
 from tests.models.cases import state_of

@@ -306,7 +306,7 @@ def lineage_command(
 
     Content that no symmetry changes is compared, layer by layer; an estimate against pairs of known history.
     """
-    from attngeom.models.ancestry.tokens import parse_tokens
+    from attngeom.models.ancestry.unused import parse_tokens
 
     ids = None if unused is None else parse_tokens(unused)
     places = [parent.resolve() for parent in parents]

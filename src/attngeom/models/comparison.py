@@ -24,7 +24,6 @@ from attngeom.models.layer_comparison import (
     mark_outliers,
 )
 from attngeom.models.model import Model
-from attngeom.models.output_check import allowed_gap, check_outputs
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.residual import has_free_stream, residual_turns
 from attngeom.models.settings import (
@@ -37,6 +36,7 @@ from attngeom.models.settings import (
 from attngeom.models.sizes import match_sizes
 from attngeom.models.symmetry import Symmetry
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
+from attngeom.models.witness import allowed_gap, check_outputs
 from attngeom.results import Result, Standing, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]

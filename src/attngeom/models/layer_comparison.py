@@ -22,7 +22,7 @@ from attngeom.limits.rounding import (
     TENSORS_DIFFER,
 )
 from attngeom.limits.work import STREAM_ROWS, STREAM_STEP
-from attngeom.models.degenerate import hidden_parts
+from attngeom.models.findings import hidden_parts
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.mismatches import (
     Mismatch,

@@ -22,13 +22,13 @@ from attngeom.limits.rounding import PARALLEL_SINE, SAME_STREAM
 from attngeom.models.folders import new_folder
 from attngeom.models.layer import LayerWeights
 from attngeom.models.model import Model, open_model
-from attngeom.models.output_check import check_outputs
 from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import DTYPES
 from attngeom.models.residual import has_free_stream
 from attngeom.models.rewriting import Rewrite, align
 from attngeom.models.settings import settings_differences
 from attngeom.models.views import is_tied
+from attngeom.models.witness import check_outputs
 from attngeom.models.writing import Precision, WriteError, write_folder, write_model
 
 Method = Literal["linear", "spherical", "task"]

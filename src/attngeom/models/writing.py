@@ -31,10 +31,10 @@ from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
 from attngeom.models.orbits import PARTS
-from attngeom.models.output_check import allowed_gap
 from attngeom.models.quantised import refuse_quantised
 from attngeom.models.reading import COMPACT, DTYPES, INDEX, ROUNDOFF, SINGLE, is_inside
 from attngeom.models.rewriting import Rewrite, teleport
+from attngeom.models.witness import allowed_gap
 
 Precision = Literal["keep", "float32", "auto"]
 COPIED = (".json", ".txt", ".model", ".jinja", ".tiktoken", ".md", ".py.txt")

@@ -15,7 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import CONTENT_ZERO, GRAM_RIDGE
 from attngeom.limits.work import SINGLE_PRECISION_WIDTH
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LatentWeights, MLPWeights, RecurrentWeights
@@ -63,6 +65,16 @@ class Forms:
         left, right = (side @ side.transpose(0, 2, 1) for side in (self.left, self.right))
         return np.asarray(np.sqrt(np.maximum(np.einsum("hab,hab->h", left[self.groups], right), 0.0)))
 
+    @cached_property
+    def triangles(self) -> list[Array]:
+        """L of every head with L Lᵀ the Gram matrix of its left rows, and the same of its right ones."""
+        roots = []
+        for side in (self.left[self.groups], self.right):
+            gram = (side @ side.transpose(0, 2, 1)).astype(np.float64)
+            ridge = GRAM_RIDGE * np.trace(gram, axis1=1, axis2=2)[:, None, None] + CONTENT_ZERO
+            roots.append(lapack.cholesky(gram + ridge * np.eye(gram.shape[-1])))
+        return roots
+
     def seen(self, left: Array, right: Array, phases: Array | None = None) -> Array:
         """leftᵀ (form) right for a few directions, flattened per head; rotary forms are summed with given phases."""
         one, other = read(self.left, left)[self.groups], read(self.right, right)
@@ -70,6 +82,25 @@ class Forms:
             assert phases is not None
             one = one.conj() * phases[: one.shape[1], None]
         return np.asarray((one.transpose(0, 2, 1) @ other).real.reshape(len(one), -1))
+
+    @property
+    def spectrum(self) -> Array:
+        """The singular values of the form of every head, decreasing; of rotary forms the sizes of all frequencies."""
+        if self.each:
+            sizes = np.linalg.norm(self.left, axis=-1)[self.groups] * np.linalg.norm(self.right, axis=-1)
+            return np.asarray(-np.sort(-sizes, axis=1))
+        left, right = self.triangles
+        return lapack.svdvals(left.transpose(0, 2, 1) @ right)
+
+    def halves(self) -> tuple[Array, Array]:
+        """Rows whose Gram matrices are A Aᵀ and AᵀA of every head, of norm 1 each."""
+        left, right = self.left[self.groups], self.right
+        sizes = np.maximum(self.sizes, CONTENT_ZERO)[:, None, None]
+        if self.each:
+            lengths = [np.linalg.norm(side, axis=-1, keepdims=True) for side in (left, right)]
+            return left * lengths[1] / sizes, right * lengths[0] / sizes
+        one, other = (root.transpose(0, 2, 1) for root in self.triangles)
+        return other @ left / sizes, one @ right / sizes
 
     def summed(self) -> Forms:
         """Rotary forms at distance 0: one real form."""

@@ -17,11 +17,9 @@ from attngeom.limits.work import COMPARED_UNITS, SINGLE_PRECISION_WIDTH
 from attngeom.models.ancestry.content import content_of, view_of
 from attngeom.models.ancestry.reference import Reference, reference
 from attngeom.models.ancestry.shared import SharedPart, shared_layer, shared_outside
-from attngeom.models.ancestry.similarity import LayerLikeness, Sketch, compare_contents
-from attngeom.models.ancestry.spectra import compare_spectra
+from attngeom.models.ancestry.similarity import LayerLikeness, Sketch, compare_contents, compare_spectra
 from attngeom.models.ancestry.streams import StreamChange, changes_by_moments, find_change, match_tokens
-from attngeom.models.ancestry.tokens import Vocabulary, read_vocabulary, unused_tokens
-from attngeom.models.ancestry.unused import UnusedTest, unused_test
+from attngeom.models.ancestry.unused import UnusedTest, Vocabulary, read_vocabulary, unused_test, unused_tokens
 from attngeom.models.crews import Crew, Progress, each_layer, hired
 from attngeom.models.model import Model
 from attngeom.models.views import ModelView

@@ -15,7 +15,8 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import CONTENT_ZERO
 from attngeom.limits.trials import SKETCH_DIRECTIONS
-from attngeom.models.ancestry.content import Content, Forms, HeadContent, Rows, UnitContent
+from attngeom.models.ancestry.content import Content, Forms, HeadContent, Rows, UnitContent, content_of
+from attngeom.models.views import ModelView
 
 SEED = 20261118
 
@@ -151,3 +152,33 @@ class Sketch:
         rows, columns = assign(self.scores @ other.scores.T)
         values = (self.values[rows] * other.values[columns]).sum(axis=1)
         return float((np.mean(values) + (self.units @ other.units.T)[0, 0]) / 2)
+
+
+def compare_spectra(child: ModelView, parent: ModelView) -> float:
+    """Mean over layers of the child of the likeness of singular values with the most alike layer of the parent.
+
+    That is what streams of different widths leave to compare. It needs no R, and says little: independent models have
+    much the same values. It is told and decides nothing.
+    """
+    near, far = ([_layer_spectra(view, i) for i in range(view.model.layers)] for view in (parent, child))
+    return float(np.mean([max(_likeness(own, other) for other in near) for own in far]))
+
+
+def _layer_spectra(view: ModelView, layer: int) -> tuple[Array, Array]:
+    """Spectra of the scores and of the value maps of all heads, of norm 1 each."""
+    heads = content_of(view, layer).heads[0]
+    scores = [forms.spectrum for forms in (heads.rotary, heads.plain) if forms is not None]
+    return _unit_rows(np.concatenate(scores, axis=1)), _unit_rows(heads.values.spectrum)
+
+
+def _likeness(child: tuple[Array, Array], parent: tuple[Array, Array]) -> float:
+    """Median cosine of spectra of value maps, heads matched by those of their scores."""
+    (scores, values), (other_scores, other_values) = child, parent
+    rows, columns = assign(_padded(scores, other_scores))
+    return float(np.median(_padded(values, other_values)[rows, columns]))
+
+
+def _padded(one: Array, other: Array) -> Array:
+    """Cosines of spectra; shorter ones end in zeros."""
+    count = min(one.shape[1], other.shape[1])
+    return np.asarray(one[:, :count] @ other[:, :count].T)

@@ -6,7 +6,11 @@ back, so a family is a table of names and not code. Rows of projections are outp
 
 from __future__ import annotations
 
-from attngeom.models.layout.block import norm_specs, read_layer, write_layer
+from attngeom.exact.arrays import Array
+from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
+from attngeom.models.layout.attention import read_attention, write_attention
+from attngeom.models.layout.mixers import read_mixer, write_mixer
+from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp
 from attngeom.models.layout.tables import (
     AttentionLayout,
     BlockLayout,
@@ -18,6 +22,7 @@ from attngeom.models.layout.tables import (
     split_attention,
     write_norm,
 )
+from attngeom.models.specification import MLP, PLACES, Experts, GroupedAttention, Norm, TransformerBlock
 
 __all__ = [
     "AttentionLayout",
@@ -33,3 +38,65 @@ __all__ = [
     "write_layer",
     "write_norm",
 ]
+
+
+def norm_specs(block: TransformerBlock) -> dict[str, Norm]:
+    """The norms that a block has, by the keys of `LayerWeights.norms`."""
+    specs = {f"{part}.{end}": getattr(norms, end) for part, norms in zip(PLACES, block.norms) for end in _ENDS}
+    return {name: norm for name, norm in specs.items() if norm is not None}
+
+
+_ENDS = ("input", "output", "stream")
+
+
+def read_layer(
+    block: TransformerBlock, layout: BlockLayout, index: int, width: int, load: Load, load_large: Load
+) -> LayerWeights:
+    """The weights of layer ``index`` in normal form; ``load_large`` serves the MLP and may keep float32."""
+    prefix = layout.prefix.format(index)
+
+    def below(name: str, shape: tuple[int, ...]) -> Array:
+        return load(prefix + name, shape)
+
+    def large(name: str, shape: tuple[int, ...]) -> Array:
+        return load_large(prefix + name, shape)
+
+    def attend(spec: GroupedAttention | None, own: AttentionLayout | None) -> AttentionWeights | None:
+        return None if spec is None or own is None else read_attention(spec, own, width, below)
+
+    # Examples are drawn tensor by tensor in the order of reading: it stays as it is.
+    cross = attend(block.cross, layout.cross)
+    norms = {name: read_norm(norm, layout.norms[name], width, below) for name, norm in norm_specs(block).items()}
+    attention, mixer = attend(block.attention, layout.attention), None
+    if block.mixer is not None and layout.mixer is not None:
+        mixer = read_mixer(block.mixer, layout.mixer, width, below)
+    mlp: MLPWeights | ExpertsWeights | None = None
+    units = layout.experts or layout.mlp
+    if isinstance(block.mlp, Experts) and units is not None:
+        mlp = read_experts(block.mlp, units, width, large)
+    elif isinstance(block.mlp, MLP) and layout.mlp is not None:
+        mlp = read_mlp(block.mlp, layout.mlp, width, large, "")
+    return LayerWeights(attention, mlp, norms, cross, mixer)
+
+
+def write_layer(block: TransformerBlock, layout: BlockLayout, index: int, layer: LayerWeights) -> dict[str, Array]:
+    """The tensors of layer ``index`` by name: the inverse of `read_layer`."""
+    tensors: dict[str, Array] = {}
+    if block.mixer is not None and layout.mixer is not None and layer.mixer is not None:
+        tensors |= write_mixer(block.mixer, layout.mixer, layer.mixer)
+    names = {"attention": layout.attention, "cross": layout.cross}
+    for place, weights in layer.attentions.items():
+        own = names[place]
+        assert own is not None
+        tensors |= write_attention(block.attentions[place], own, weights)
+    for name, norm in norm_specs(block).items():
+        tensors |= write_norm(norm, layout.norms[name], layer.norms[name])
+    units = layout.experts or layout.mlp
+    if isinstance(block.mlp, Experts):
+        assert isinstance(layer.mlp, ExpertsWeights) and units is not None
+        tensors |= write_experts(block.mlp, units, layer.mlp)
+    elif block.mlp is not None:
+        assert isinstance(layer.mlp, MLPWeights) and layout.mlp is not None
+        tensors |= write_mlp(block.mlp, layout.mlp, layer.mlp, "")
+    prefix = layout.prefix.format(index)
+    return {prefix + name: tensor for name, tensor in tensors.items()}

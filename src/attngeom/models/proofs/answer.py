@@ -8,8 +8,7 @@ from typing import Any
 
 from attngeom.errors import AttnGeomError, InputError, SizeError
 from attngeom.models.counts.redundancy import WHOLE, redundancy
-from attngeom.models.proofs.block_proof import prove_block
-from attngeom.models.proofs.evidence import RankProof
+from attngeom.models.proofs.block_proof import RankProof, prove_block
 from attngeom.models.proofs.model_proof import prove_model
 from attngeom.models.proofs.shrink import one_layer, shrink, shrink_block, small_width
 from attngeom.models.specification import Stack, TransformerBlock, TransformerSpec

@@ -13,8 +13,7 @@ from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.residues import Elimination
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.programs.models import model_program
-from attngeom.models.proofs.block_proof import check_provable
-from attngeom.models.proofs.evidence import RankProof
+from attngeom.models.proofs.block_proof import RankProof, check_provable
 from attngeom.models.proofs.independence import find_obstacle
 from attngeom.models.proofs.tokens import Pairs, TokenPoint, both_are_read
 from attngeom.models.specification import TransformerSpec

@@ -1,4 +1,7 @@
-"""Factors of attention without norms: queries with keys, rotated pairs, values with outputs, the order of heads."""
+"""Factors of attention without QK-norms: queries with keys, rotated pairs, values with outputs, orders of heads, gates.
+
+Where the output is gated entry by entry, scales and orders of the coordinates of values are left.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Group, Sampler
+from attngeom.groups import ComplexScales, Gauge, GeneralLinear, Group, RealScales, Sampler
+from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights
-from attngeom.models.matching import match_heads
+from attngeom.models.matching import match_heads, match_values
 from attngeom.models.probes import PAIRS, AttentionProbe, Invariants
 from attngeom.models.readers import key_bias_is_invisible, value_bias_is_constant
 from attngeom.models.residues import P, dot
@@ -28,7 +32,7 @@ from attngeom.models.symmetry.factor import (
     RowFactor,
     RowSlot,
 )
-from attngeom.models.tensor_errors import Errors, Loss, Noise, TensorPart, lost, size_of
+from attngeom.models.tensor_errors import Along, Errors, Loss, Noise, TensorPart, by_entry, lost, size_of
 
 
 @dataclass(frozen=True)
@@ -232,3 +236,95 @@ def _head_sizes(weights: AttentionWeights) -> Array:
     gram = np.repeat(values @ values.transpose(0, 2, 1), weights.heads // weights.groups, axis=0)
     outer = weights.output.transpose(0, 2, 1) @ weights.output
     return np.asarray(np.sqrt(np.maximum(np.einsum("hij,hij->h", gram, outer), 0)))
+
+
+@dataclass(frozen=True)
+class GatedValueOutput(GroupedValueOutput):
+    """(R*) of every coordinate of the values of a group: V → s V, O → O / s; gates multiply entry by entry."""
+
+    group = RealScales
+    stored_as = ("GatedValueOutput", "scales")
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        spec, reading = self.spec, around.readings[self.place]
+        group = RealScales(spec.value_dim)
+        tall = self.key_columns(reading, spec.value_bias, True)
+        count = spec.groups * group.fiber(tall, self.share * reading.written)
+        yield RedundantPart(part="value_output", count=count, group=group.symbol(spec.groups), lemma="Lemmas 1, 2")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        text = f"one scale of either sign for each of {self.spec.value_dim} coordinates, for {self.each_group}"
+        yield Freedom(f"v, o of {self.place}", text, "none")
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """Products of what a coordinate reads and writes, and what its gate reads, coordinates in order of these."""
+        gate = probe.weights.output_gate
+        assert gate is not None
+        gates, heads = probe.queries.read(gate, "y"), []
+        is_generic = True
+        for written, read, switch in zip(probe.outputs, probe.values, gates):
+            rows = [[*(int(w * x % P) for x in own), *map(int, s)] for w, own, s in zip(written, read, switch)]
+            is_generic &= all(row[1] for row in rows)
+            heads.append([value for row in sorted(rows) for value in row])
+        return Invariants(heads=heads, is_generic=is_generic)
+
+
+@dataclass(frozen=True, eq=False)
+class GatedValueOrder(Part):
+    """Coordinate i of the values of a group is coordinate order[g, i] of the old one, with its gates and columns."""
+
+    order: Array
+    place: str = "attention"
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        return layer.with_(**{self.place: self.pick(layer.attentions[self.place])})
+
+    def pick(self, weights: AttentionWeights) -> AttentionWeights:
+        """The coordinates of one attention in the new order."""
+        gate, spread = weights.output_gate, np.repeat(self.order, weights.heads // weights.groups, axis=0)
+        assert gate is not None
+        return weights.with_(
+            value=_pick(weights.value, self.order),
+            output_gate=_pick(gate, spread),
+            output=np.take_along_axis(weights.output, spread[:, None], axis=2),
+        )
+
+    def inverse(self) -> GatedValueOrder:
+        return GatedValueOrder(np.argsort(self.order), self.place)
+
+
+def _pick(affine: Affine, order: Array) -> Affine:
+    """Rows of every head in an order of its own."""
+    weight = np.take_along_axis(affine.weight, order[..., None], axis=1)
+    return Affine(weight, np.take_along_axis(affine.bias, order, axis=1))
+
+
+@dataclass(frozen=True)
+class OrderOfValues(AttentionFactor):
+    """Orders of the coordinates of the values of each group; the canonical one has decreasing norms of gates."""
+
+    topic = "vo"
+    is_discrete = True
+
+    def freedoms(self) -> Iterator[Freedom]:
+        text = f"any order of the {self.spec.value_dim} coordinates, for {self.each_group}"
+        yield Freedom(f"v, gate, o of {self.place}", text)
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        orders = [sampler.order(self.spec.value_dim) for _ in range(self.weights(layer).groups)]
+        yield GatedValueOrder(np.stack(orders), self.place)
+
+    def match(self, target: LayerWeights, source: LayerWeights) -> Part:
+        return GatedValueOrder(match_values(self.weights(target), self.weights(source)), self.place)
+
+    def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
+        assert weights.output_gate is not None
+        sizes = (weights.output_gate.rows**2).sum(axis=-1)
+        table = sizes.reshape(weights.groups, -1, sizes.shape[1]).sum(axis=1)
+        return GatedValueOrder(np.argsort(-table, kind="stable")).pick(weights)
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        one, other = (self.weights(layer).output_gate for layer in (target, aligned))
+        assert one is not None and other is not None
+        bias = by_entry(one.bias, other.bias)
+        yield Errors(TensorPart(self.place, "output_gate", Along.HEAD), by_entry(one.weight, other.weight), bias)

@@ -8,10 +8,16 @@ from functools import lru_cache
 from attngeom.models.readers import post_norms
 from attngeom.models.specification import MLP, TransformerBlock
 from attngeom.models.surroundings import sublayers
-from attngeom.models.symmetry.attention import GroupedQueryKey, GroupedValueOutput, OrderOfHeads, RotaryScales
+from attngeom.models.symmetry.attention import (
+    GatedValueOutput,
+    GroupedQueryKey,
+    GroupedValueOutput,
+    OrderOfHeads,
+    OrderOfValues,
+    RotaryScales,
+)
 from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, RelativeShift, StreamConstants
 from attngeom.models.symmetry.factor import Factor
-from attngeom.models.symmetry.gates import GatedValueOutput, OrderOfValues
 from attngeom.models.symmetry.latents import Latents
 from attngeom.models.symmetry.mixers import (
     KeyChannels,
