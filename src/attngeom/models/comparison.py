@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from attngeom.errors import InputError
 from attngeom.files import to_json
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.residual import reads_unnormed_tables
-from attngeom.models.crews import Crew, each_layer, hired
+from attngeom.models.crews import Crew, Progress, each_layer, hired
 from attngeom.models.fingerprints import LayerPrint, OutsidePrint, gather, layers_done, part_fingerprint, parts
 from attngeom.models.headline import Blame, find_blame, lines_of, measured, sentence
 from attngeom.models.layer_comparison import (
@@ -41,6 +41,7 @@ from attngeom.results import Result, Standing, draw_entropy
 
 Level = Literal["auto", "exact", "rounding"]
 Scope = Literal["layer", "model"]
+AnswerLevel = Literal["exact", "rounding", "config", "outputs"]
 MATCHED = "without the parts that contribute nothing"
 
 
@@ -49,7 +50,7 @@ class ModelComparison(Result):
     """Whether two models compute the same function, how strongly, and where they differ."""
 
     same_function: bool | None
-    level: Literal["exact", "rounding", "config", "outputs"]
+    level: AnswerLevel
     unit: float
     error_probability: float | None = None
     layers: tuple[LayerComparison, ...] = ()
@@ -100,8 +101,8 @@ class ModelComparison(Result):
 
 def compare(
     one: Model, other: Model, *, level: Level = "auto", scope: Scope = "layer", tolerance: float | None = None,
-    unit: float | None = None, seed: int = 0, progress: Callable[[int, int], None] | None = None,
-    turns: Turns | None = None, crew: Crew = 1,
+    unit: float | None = None, seed: int = 0, progress: Progress | None = None, turns: Turns | None = None,
+    crew: Crew = 1,
 ) -> ModelComparison:  # fmt: skip
     """Compare two models: settings, exact fingerprints, then alignment within rounding.
 
@@ -121,45 +122,158 @@ def compare(
     differences = settings_differences(one.spec, other.spec)
     stored = storage_differences(one.config, other.config)
     listed = {**differences, **{key: pair for key, pair in stored.items() if key not in differences}}
-
-    def weigh(left: Model, right: Model) -> ModelComparison:
-        if level in ("auto", "exact"):
-            exact = _compare_exactly(left, right, unit, listed, seed, crew, stop_early=level == "auto")
-            if exact is not None:
-                return exact
-        rounded = _compare_rounded(left, right, unit, listed, scope, tolerance, seed, progress, crew, turns)
-        assert rounded is not None
-        return rounded
-
     with hired(crew) as crew:
-        comparison = None if differences else weigh(one, other)
+        pair = _Pair(one, other, unit, listed, level, scope, tolerance, seed, progress, crew)
+        comparison = None if differences else pair.weigh(turns)
         if comparison is None or not (comparison.same_function or comparison.is_whole):
             matched = match_sizes(one, other, crew)
             if matched is not None and not settings_differences(matched[0].spec, matched[1].spec):
-                again = weigh(*matched)
+                again = replace(pair, one=matched[0], other=matched[1]).weigh(turns)
                 if comparison is None or again.same_function:
                     comparison, (one, other) = replace(again, reason=f"{MATCHED}: {again.reason}"), matched
-    if comparison is None:
-        return _compare_settings(one, other, differences, unit, listed, seed)
-    return _explained(comparison, one, other)
+    return pair.by_settings(differences) if comparison is None else _explained(comparison, one, other)
 
 
-def _compare_settings(
-    one: Model, other: Model, differences: dict[str, list[Any]], unit: float, listed: dict[str, list[Any]], seed: int
-) -> ModelComparison:
-    """The verdict for models whose settings differ: constants decide, sizes lead to an evaluation."""
-    names = ", ".join(list(differences)[:3])[:120]
-    if not any(is_size(key, pair) for key, pair in differences.items()):
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two models, and how they are compared; ``listed`` are the settings in which their files differ."""
+
+    one: Model
+    other: Model
+    unit: float
+    listed: dict[str, list[Any]]
+    level: Level
+    scope: Scope
+    tolerance: float | None
+    seed: int
+    progress: Progress | None
+    crew: Crew
+
+    def answer(
+        self, same: bool | None, standing: Standing, level: AnswerLevel, reason: str, **more: Any
+    ) -> ModelComparison:
+        """A verdict of some standing; None is undecided."""
         return ModelComparison(
-            same_function=False, standing="estimate", level="config", unit=unit, config_differences=listed, seed=seed,
-            reason=f"the configurations describe different functions: {names}",
+            same_function=same, standing="undecided" if same is None else standing, level=level, reason=reason,
+            unit=self.unit, config_differences=self.listed, seed=self.seed, **more,
         )  # fmt: skip
-    check = check_outputs(one, other, seed)
-    same = False if check.gap is not None and check.gap > allowed_gap(unit, 1e-9) else None
-    return ModelComparison(
-        same_function=same, standing=_standing(same, "estimate"), level="outputs", unit=unit, seed=seed,
-        config_differences=listed, reason=f"sizes differ ({names}), and {check.reason}",
-    )  # fmt: skip
+
+    def weigh(self, turns: Turns | None) -> ModelComparison:
+        """The verdict on models of equal settings: exactly, then within rounding."""
+        if self.level in ("auto", "exact"):
+            exact = self.exactly(stop_early=self.level == "auto")
+            if exact is not None:
+                return exact
+        rounded = self.rounded(
+            residual_turns(self.one, self.other) if self.scope == "model" and turns is None else turns
+        )
+        assert rounded is not None
+        return rounded
+
+    def by_settings(self, differences: dict[str, list[Any]]) -> ModelComparison:
+        """The verdict for models whose settings differ: constants decide, sizes lead to an evaluation."""
+        names = ", ".join(list(differences)[:3])[:120]
+        if not any(is_size(key, pair) for key, pair in differences.items()):
+            reason = f"the configurations describe different functions: {names}"
+            return self.answer(False, "estimate", "config", reason)
+        check = check_outputs(self.one, self.other, self.seed)
+        same = False if check.gap is not None and check.gap > allowed_gap(self.unit, 1e-9) else None
+        return self.answer(same, "estimate", "outputs", f"sizes differ ({names}), and {check.reason}")
+
+    def exactly(self, *, stop_early: bool) -> ModelComparison | None:
+        """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
+        one, other, entropy = self.one, self.other, draw_entropy()
+        items = [(one, other, part, entropy) for part in parts(one)]
+        prints = each_layer(_print_both, items, self.crew, stop=_prints_differ if stop_early else None)
+        if stop_early and any(map(_prints_differ, prints)):
+            return None
+        left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
+        layers = tuple(
+            LayerComparison(layer=i, same=_same_prints(*pair), worst=None, tensor=None)
+            for i, pair in enumerate(zip(left.layers, right.layers))
+        )
+        outside = left.outside == right.outside
+        same: bool | None = outside and all(layer.same for layer in layers)
+        reason = "all invariants of the weights agree mod 2^61 − 1"
+        if not same:
+            wrong = [f"layer {layer.layer}" for layer in layers if not layer.same][:3]
+            places = wrong + ([] if outside else ["embedding, head or norms outside"])
+            reason = f"invariants differ exactly: {', '.join(places)}"
+            if not (left.is_generic and right.is_generic):
+                same = None
+                reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
+            elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
+                same, reason = None, reason + "; the residual stream may be rotated: level rounding decides"
+            elif reads_unnormed_tables(one.spec) and not layers[0].same:
+                same, reason = None, reason + "; biases may hold what tables held: level rounding decides"
+        same, reason = self.with_settings(same, reason)
+        probability = max(left.error_probability, right.error_probability)
+        return self.answer(
+            same, "probabilistic", "exact", reason, error_probability=probability, layers=layers, entropy=entropy
+        )  # fmt: skip
+
+    def with_settings(self, same: bool | None, reason: str) -> tuple[bool | None, str]:
+        """The verdict on weights, open where keys of the configurations differ whose effect is not known."""
+        one, other = self.one, self.other
+        unknown = unknown_differences(one.config, other.config, one.read | other.read)
+        apart = [name for model in (one, other) for name, why in model.unread().items() if why.is_compared]
+        unknown += head_differences(one.config, other.config, apart)
+        if not same or not unknown:
+            return same, reason
+        return None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
+
+    def views(self, turns: Turns | None, fixed_tables: bool = False) -> tuple[ModelView, ModelView]:
+        """Both models as they are compared, the other in the rotated stream, with heads in the order of the first."""
+        one, other = self.one, self.other
+        loose = is_tied(one.spec) != is_tied(other.spec)
+        left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
+        return left, ModelView(other, turns, heads=head_orders(one, other), loose=loose, fixed_tables=fixed_tables)
+
+    def rounded(
+        self, turns: Turns | None, *, fixed_tables: bool = False, stop_early: bool = False
+    ) -> ModelComparison | None:
+        """The verdict within rounding; with ``stop_early`` None at the first layer that differs."""
+        left, right = self.views(turns, fixed_tables)
+        items = [(left, right, part, self.unit, self.tolerance) for part in parts(self.one)]
+        stop = _layers_differ if stop_early else None
+        results = each_layer(_compare_part, items, self.crew, layers_done(self.one, self.progress), stop)
+        if stop_early and any(map(_layers_differ, results)):
+            return None
+        results.append(results.pop(1))
+        layers = mark_outliers([comparison for comparison, _ in results])
+        symmetries = tuple(symmetry for _, symmetry in results[:-1])
+        verdicts = [layer.same for layer in layers]
+        same = False if False in verdicts else None if None in verdicts else True
+        unnormed = reads_unnormed_tables(self.one.spec)
+        if not same and not fixed_tables and turns is None and not layers[0].same and unnormed:
+            # Estimating what the tables hide costs digits: only where it matters.
+            again = self.rounded(turns, fixed_tables=True)
+            if again is not None and again.same_function is not False:
+                return again
+        if same is False and self.scope == "layer" and layers[-1].wrong:
+            rotated = self.rotated()
+            if rotated is not None:
+                return rotated
+        same, reason = self.with_settings(same, _reason(same, layers))
+        return self.answer(same, "estimate", "rounding", reason, layers=tuple(layers), symmetry=symmetries)
+
+    def rotated(self) -> ModelComparison | None:
+        """The comparison after a change of the residual stream, if there is one that brings the models together."""
+        one, other = self.one, self.other
+        if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
+            return None
+        flat = can_flatten(one.spec)
+        left, right = (replace(view, flat=flat) for view in self.views(None))
+        if fits_no_stream(left, right, self.unit, self.tolerance):
+            return None
+        # What lies outside the layers is far less than these: they are rotated only where it fits.
+        turns = residual_turns(one, other)
+        if compare_outside(left, replace(right, rotation=turns), self.unit, self.tolerance).same is False:
+            return None
+        comparison = replace(self, scope="model").rounded(turns, stop_early=True)
+        if comparison is None or comparison.same_function is False:
+            return None
+        return replace(comparison, reason=f"in a rotated residual stream (scope model): {comparison.reason}")
 
 
 def _explained(comparison: ModelComparison, one: Model, other: Model) -> ModelComparison:
@@ -190,45 +304,6 @@ def _differ(one: Model, other: Model, name: str) -> bool:
     return name in other.tensors and one.tensors.digest(name) != other.tensors.digest(name)
 
 
-def _compare_exactly(
-    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], seed: int, crew: Crew, *, stop_early: bool
-) -> ModelComparison | None:
-    """The exact verdict; with ``stop_early`` None at the first layer that differs, which rounding may explain."""
-    entropy = draw_entropy()
-    items = [(one, other, part, entropy) for part in parts(one)]
-    prints = each_layer(_print_both, items, crew, stop=_prints_differ if stop_early else None)
-    if stop_early and any(map(_prints_differ, prints)):
-        return None
-    left, right = (gather(model, [pair[i] for pair in prints], entropy) for i, model in enumerate((one, other)))
-    layers = tuple(
-        LayerComparison(layer=i, same=_same_prints(*pair), worst=None, tensor=None)
-        for i, pair in enumerate(zip(left.layers, right.layers))
-    )
-    probability = max(left.error_probability, right.error_probability)
-    outside = left.outside == right.outside
-    same: bool | None = outside and all(layer.same for layer in layers)
-    reason = "all invariants of the weights agree mod 2^61 − 1"
-    if not same:
-        wrong = [str(layer.layer) for layer in layers if not layer.same]
-        places = [f"layer {number}" for number in wrong[:3]] + ([] if outside else ["embedding, head or norms outside"])
-        reason = f"invariants differ exactly: {', '.join(places)}"
-        if not (left.is_generic and right.is_generic):
-            same = None
-            reason += "; but some invariant is zero or occurs twice, so that weights may be invisible"
-        elif one.places.front != "tokens" or (left.tokens != right.tokens and has_free_stream(one)):
-            same, reason = None, reason + "; the residual stream may be rotated: level rounding decides"
-        elif reads_unnormed_tables(one.spec) and not layers[0].same:
-            same, reason = None, reason + "; biases may hold what tables held: level rounding decides"
-    unknown = _unknown_differences(one, other)
-    if same and unknown:
-        same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
-    return ModelComparison(
-        same_function=same, standing=_standing(same, "probabilistic"), level="exact", unit=unit,
-        error_probability=probability, layers=layers, config_differences=listed, reason=reason, seed=seed,
-        entropy=entropy,
-    )  # fmt: skip
-
-
 def _prints_differ(prints: tuple[LayerPrint | OutsidePrint, LayerPrint | OutsidePrint]) -> bool:
     return prints[0].digest != prints[1].digest
 
@@ -239,69 +314,10 @@ def _print_both(
     return part_fingerprint(one, part, entropy), part_fingerprint(other, part, entropy)
 
 
-def _standing(same: bool | None, decided: Standing) -> Standing:
-    return "undecided" if same is None else decided
-
-
 def _same_prints(a: LayerPrint, b: LayerPrint) -> bool | None:
     if a.digest == b.digest:
         return True
     return False if a.is_generic and b.is_generic else None
-
-
-def _unknown_differences(one: Model, other: Model) -> list[str]:
-    """Keys of the configurations that differ, and whose effect is neither none nor in the specification."""
-    differences = unknown_differences(one.config, other.config, one.read | other.read)
-    apart = [name for model in (one, other) for name, why in model.unread().items() if why.is_compared]
-    return differences + head_differences(one.config, other.config, apart)
-
-
-def _compare_rounded(
-    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], scope: Scope, tolerance: float | None,
-    seed: int, progress: Callable[[int, int], None] | None, crew: Crew = 1, turns: Turns | None = None,
-    fixed_tables: bool = False, stop_early: bool = False,
-) -> ModelComparison | None:  # fmt: skip
-    """The verdict within rounding; with ``stop_early`` None at the first layer that differs."""
-    turn = residual_turns(one, other) if scope == "model" and turns is None else turns
-    left, right = _views(one, other, turn, fixed_tables)
-    items = [(left, right, part, unit, tolerance) for part in parts(one)]
-    stop = _layers_differ if stop_early else None
-    results = each_layer(_compare_part, items, crew, layers_done(one, progress), stop)
-    if stop_early and any(map(_layers_differ, results)):
-        return None
-    results.append(results.pop(1))
-    layers, symmetries = [comparison for comparison, _ in results], [symmetry for _, symmetry in results[:-1]]
-    layers = mark_outliers(layers)
-    verdicts = [layer.same for layer in layers]
-    same: bool | None = None
-    if False in verdicts:
-        same = False
-    elif None not in verdicts:
-        same = True
-    if not same and not fixed_tables and turn is None and not layers[0].same and reads_unnormed_tables(one.spec):
-        # Estimating what the tables hide costs digits: only where it matters.
-        again = _compare_rounded(one, other, unit, listed, scope, tolerance, seed, progress, crew, fixed_tables=True)
-        if again is not None and again.same_function is not False:
-            return again
-    if same is False and scope == "layer" and layers[-1].wrong:
-        rotated = _compare_rotated(one, other, unit, listed, tolerance, seed, progress, crew)
-        if rotated is not None:
-            return rotated
-    unknown = _unknown_differences(one, other)
-    reason = _reason(same, layers)
-    if same and unknown:
-        same, reason = None, f"weights agree, but config keys of unknown effect differ: {', '.join(unknown)[:80]}"
-    return ModelComparison(
-        same_function=same, standing=_standing(same, "estimate"), level="rounding", unit=unit, layers=tuple(layers),
-        config_differences=listed, reason=reason, symmetry=tuple(symmetries), seed=seed,
-    )  # fmt: skip
-
-
-def _views(one: Model, other: Model, turn: Turns | None, fixed_tables: bool = False) -> tuple[ModelView, ModelView]:
-    """Both models as they are compared, the other in the rotated stream, with heads in the order of the first."""
-    loose = is_tied(one.spec) != is_tied(other.spec)
-    left = ModelView(one, loose=loose, fixed_tables=fixed_tables)
-    return left, ModelView(other, turn, heads=head_orders(one, other), loose=loose, fixed_tables=fixed_tables)
 
 
 def _compare_part(
@@ -320,29 +336,6 @@ def _compare_part(
 
 def _layers_differ(result: tuple[LayerComparison, Symmetry]) -> bool:
     return result[0].same is False
-
-
-def _compare_rotated(
-    one: Model, other: Model, unit: float, listed: dict[str, list[Any]], tolerance: float | None, seed: int,
-    progress: Callable[[int, int], None] | None, crew: Crew,
-) -> ModelComparison | None:  # fmt: skip
-    """The comparison after a change of the residual stream, if there is one that brings the models together."""
-    if not has_free_stream(one) or is_tied(one.spec) != is_tied(other.spec):
-        return None
-    flat = can_flatten(one.spec)
-    left, right = (replace(view, flat=flat) for view in _views(one, other, None))
-    if fits_no_stream(left, right, unit, tolerance):
-        return None
-    # What lies outside the layers is far less than these: they are rotated only where it fits.
-    turns = residual_turns(one, other)
-    if compare_outside(left, replace(right, rotation=turns), unit, tolerance).same is False:
-        return None
-    comparison = _compare_rounded(
-        one, other, unit, listed, "model", tolerance, seed, progress, crew, turns, stop_early=True
-    )
-    if comparison is None or comparison.same_function is False:
-        return None
-    return replace(comparison, reason=f"in a rotated residual stream (scope model): {comparison.reason}")
 
 
 def _reason(same: bool | None, layers: list[LayerComparison]) -> str:
