@@ -7,7 +7,7 @@ whether the file has a place for it is said by the `TransformerBlock` that descr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,8 +17,9 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 
-HEAD_ARRAYS = ("query_gain", "key_gain", "sinks", "output", "relative")
-"""Fields of attention that are arrays with an entry for each head."""
+BY_HEAD = ("rotated_query", "query", "output", "query_gain", "sinks", "relative", "output_gate")
+BY_GROUP = ("rotated_key", "key", "value", "key_gain")
+"""Fields of attention with an entry for each head, or for each group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,18 @@ class AttentionWeights:
         inner = {"key": self.key.weight, "query": self.query.weight, "value": self.value.weight}
         products = {name: rows @ rows.transpose(0, 2, 1) for name, rows in inner.items()}
         return {**products, "output": self.output.transpose(0, 2, 1) @ self.output}
+
+    def each_head(self, heads: Callable[[Array], Array], groups: Callable[[Array], Array]) -> AttentionWeights:
+        """All arrays with an entry for each head or group changed along that axis; what all heads share stays."""
+        changes: dict[str, object] = {}
+        for names, change, count in ((BY_HEAD, heads, self.heads), (BY_GROUP, groups, self.groups)):
+            for name in names:
+                own = getattr(self, name)
+                if isinstance(own, Affine) and len(own.bias) == count:
+                    changes[name] = Affine(change(own.weight), change(own.bias))
+                elif isinstance(own, np.ndarray) and (len(own) > 1 or name == "output"):
+                    changes[name] = change(own)
+        return self.with_(**changes)
 
     def with_(self, **changes: Any) -> AttentionWeights:
         return replace(self, **changes)

@@ -17,7 +17,6 @@ from attngeom.limits.work import BEGINNING
 from attngeom.models.affine import Affine
 from attngeom.models.crews import Crew, each_layer
 from attngeom.models.layer import (
-    HEAD_ARRAYS,
     AttentionWeights,
     ExpertsWeights,
     LayerWeights,
@@ -292,17 +291,7 @@ def _fit_heads(weights: AttentionWeights, count: int) -> AttentionWeights:
     more = count - len(live)
     weights = expanded(weights) if weights.groups != weights.heads else weights
 
-    def take(array: Array | None) -> Array | None:
-        if array is None or len(array) == 1:
-            return array
+    def take(array: Array) -> Array:
         return np.pad(array[live], ((0, more), *((0, 0) for _ in array.shape[1:])))
 
-    def rows(reader: Affine) -> Affine:
-        weight, bias = take(reader.weight), take(reader.bias)
-        assert weight is not None and bias is not None
-        return Affine(weight, bias)
-
-    names = ("rotated_query", "rotated_key", "query", "key", "value")
-    changes = {name: rows(getattr(weights, name)) for name in names}
-    gains = {name: take(getattr(weights, name)) for name in HEAD_ARRAYS}
-    return weights.with_(**changes, **gains)
+    return weights.each_head(take, take)

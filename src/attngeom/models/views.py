@@ -7,7 +7,7 @@ is dropped where every reader is a LayerNorm.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -338,21 +338,8 @@ def _flatten_writers(layer: LayerWeights) -> LayerWeights:
 
 def expanded(weights: AttentionWeights) -> AttentionWeights:
     """Keys and values repeated for every query head, for comparison with a model that stores them so."""
-    heads = weights.heads
-
-    def every(affine: Affine) -> Affine:
-        return affine.pick(np.repeat(np.arange(len(affine.bias)), heads // len(affine.bias)))
-
-    gain = weights.key_gain
-    if gain is not None and len(gain) > 1:
-        gain = np.repeat(gain, heads // len(gain), axis=0)
-    return replace(
-        weights,
-        rotated_key=every(weights.rotated_key),
-        key=every(weights.key),
-        value=every(weights.value),
-        key_gain=gain,
-    )
+    share = weights.heads // weights.groups
+    return weights.each_head(lambda own: own, lambda own: np.repeat(own, share, axis=0))
 
 
 def head_orders(one: Model, other: Model) -> dict[str, Array]:

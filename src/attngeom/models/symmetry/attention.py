@@ -178,24 +178,7 @@ class GroupedHeadOrder(Part):
 
     def pick(self, weights: AttentionWeights) -> AttentionWeights:
         """The heads of one attention in the new order."""
-        shared = weights.rotated_groups != weights.groups
-        changes: dict[str, object] = {
-            "rotated_query": weights.rotated_query.pick(self.heads),
-            "query": weights.query.pick(self.heads),
-            "rotated_key": weights.rotated_key if shared else weights.rotated_key.pick(self.groups),
-            "key": weights.key.pick(self.groups),
-            "value": weights.value.pick(self.groups),
-            "output": weights.output[self.heads],
-        }
-        orders = {"query_gain": self.heads, "key_gain": self.groups, **dict.fromkeys(weights.head_numbers, self.heads)}
-        orders |= dict.fromkeys(weights.head_tables, self.heads)
-        if weights.output_gate is not None:
-            changes["output_gate"] = weights.output_gate.pick(self.heads)
-        for name, order in orders.items():
-            gains = getattr(weights, name)
-            if gains is not None and len(gains) > 1:
-                changes[name] = gains[order]
-        return weights.with_(**changes)
+        return weights.each_head(lambda own: own[self.heads], lambda own: own[self.groups])
 
     def inverse(self) -> GroupedHeadOrder:
         return GroupedHeadOrder(np.argsort(self.heads), np.argsort(self.groups), self.place)

@@ -10,7 +10,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.groups import Sampler
 from attngeom.models.affine import Affine
-from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.probes import AttentionProbe, Invariants
 from attngeom.models.readers import (
     has_bias,
@@ -188,15 +188,12 @@ class RelativeShift(AttentionFactor):
         rows[:, self.unused] += sampler.shift(size=(len(table), len(self.unused)))
         yield TableShift(rows, self.place)
 
-    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
-        """The row of distance 0, and those never used, are zero."""
-        assert weights.relative is not None
-        table = weights.relative - weights.relative[:, :1] * self.spec.forgets_shifts
-        table[:, self.unused] = 0
-        return weights.with_(relative=table)
-
-    def unfold(self, replay: Replay) -> None:
-        replay.take(TableShift(self._table(replay.stored) - self._table(replay.pattern), self.place))
+    def folding(self, layer: LayerWeights) -> Part:
+        """The row of distance 0, and those never used, become zero."""
+        table = self._table(layer)
+        rows = np.repeat(-table[:, :1] * self.spec.forgets_shifts, table.shape[1], axis=1)
+        rows[:, self.unused] = -table[:, self.unused]
+        return TableShift(rows, self.place)
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         before, after = self._table(stored), self._table(folded)
@@ -331,16 +328,10 @@ class OutputNorm(Factor):
         width = layer.attentions["attention"].output.shape[1]
         yield OutputSigns(sampler.signs(width), sampler.signs(width))
 
-    def fold(self, layer: LayerWeights) -> LayerWeights:
-        return self._signs(layer).act(self.block, layer)
-
-    def unfold(self, replay: Replay) -> None:
-        replay.take(self._signs(replay.stored))
-
     def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
         return _norms_at("output", target, aligned)
 
-    def _signs(self, layer: LayerWeights) -> OutputSigns:
+    def folding(self, layer: LayerWeights) -> Part:
         plain = NormWeights.plain(layer.attentions["attention"].output.shape[1])
         norms = (layer.norms.get(name, plain) for name in ("attention.output", "mlp.output"))
         return OutputSigns(*(np.where(norm.gain < 0, -1.0, 1.0) for norm in norms))

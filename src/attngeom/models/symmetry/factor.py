@@ -127,12 +127,21 @@ class Factor:
         """The point of the orbit of a folded layer in the gauge."""
         return layer
 
+    def folding(self, layer: LayerWeights) -> Part | None:
+        """The move that folds a layer; None where folding is no move of the factor, or there is nothing to fold."""
+        return None
+
     def fold(self, layer: LayerWeights) -> LayerWeights:
         """The layer without what no reader can see of this factor."""
-        return layer
+        part = self.folding(layer)
+        return layer if part is None else part.act(self.block, layer)
 
     def unfold(self, replay: Replay) -> None:
         """Undo the folding of the pattern, and move the other layer alike."""
+        now, wanted = self.folding(replay.pattern), self.folding(replay.stored)
+        if now is not None and wanted is not None:
+            replay.take(now)
+            replay.take(wanted.inverse())
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         """Where folding summed more than it left: the parts, and the ratio of sizes."""
@@ -190,13 +199,6 @@ class AttentionFactor(Factor):
 
     def fix_weights(self, weights: AttentionWeights, gauge: Gauge) -> AttentionWeights:
         """:meth:`fix` of the one attention."""
-        return weights
-
-    def fold(self, layer: LayerWeights) -> LayerWeights:
-        return layer.with_(**{self.place: self.fold_weights(self.weights(layer))})
-
-    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
-        """:meth:`fold` of the one attention."""
         return weights
 
     def invariants(self, probe: AttentionProbe) -> Invariants:

@@ -81,15 +81,15 @@ class Latents(AttentionFactor):
                 changes[reader] = Affine(affine.weight @ matrix.T, affine.bias)
         return weights.with_(**changes)
 
-    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+    def fold(self, layer: LayerWeights) -> LayerWeights:
         """Gains multiplied into the readers."""
-        changes: dict[str, object] = {}
+        weights, changes = self.weights(layer), dict[str, object]()
         for name, (latent, _) in _latents(weights, weights).items():
             changes[name] = replace(latent, gain=np.ones_like(latent.gain))
             for reader in SIDES[name]:
                 affine: Affine = getattr(weights, reader)
                 changes[reader] = Affine(affine.weight * latent.gain, affine.bias)
-        return weights.with_(**changes)
+        return layer.with_(**{self.place: weights.with_(**changes)})
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
         """⟨down x, down x'⟩ of each latent."""

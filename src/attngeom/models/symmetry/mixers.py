@@ -200,11 +200,8 @@ class StepConstants(MixerFactor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         yield StepShift(sampler.shift(size=self.own.heads))
 
-    def fold(self, layer: LayerWeights) -> LayerWeights:
-        return StepShift(self.mixer(layer).step.bias).act(self.block, layer)
-
-    def unfold(self, replay: Replay) -> None:
-        replay.take(StepShift(self.mixer(replay.pattern).step.bias - self.mixer(replay.stored).step.bias))
+    def folding(self, layer: LayerWeights) -> Part:
+        return StepShift(self.mixer(layer).step.bias)
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         before, after = self.mixer(stored), self.mixer(folded)

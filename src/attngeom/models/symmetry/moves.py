@@ -232,6 +232,8 @@ class QKNormTurn(Part):
         still, ones = np.zeros_like(self.turns), np.ones_like(self.signs)
         plain = np.ones_like(self.query_flips), np.ones_like(self.key_flips)
         first = QKNormTurn(self.signs, 1 / self.scales, still, self.query_flips, self.key_flips)
+        if not np.any(self.turns):
+            return first
         return Chain((first, *[QKNormTurn(ones, np.ones_like(self.scales), self.turns, *plain)] * 3), self)
 
 
@@ -269,17 +271,13 @@ class HeadMeans(Part):
     key: Affine
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        return layer.with_(attention=self.shift(layer.attentions["attention"]))
-
-    def shift(self, weights: AttentionWeights) -> AttentionWeights:
-        """The action on one attention."""
-        changes: dict[str, object] = {}
+        weights, changes = layer.attentions["attention"], dict[str, object]()
         for side, move in (("query", self.query), ("key", self.key)):
             for name, factor in ((f"rotated_{side}", 1 + 1j), (side, 1.0)):
                 own: Affine = getattr(weights, name)
                 weight = own.weight + factor * move.weight[:, None]
                 changes[name] = Affine(weight, own.bias + factor * move.bias[:, None])
-        return weights.with_(**changes)
+        return layer.with_(attention=weights.with_(**changes))
 
     def inverse(self) -> HeadMeans:
         return HeadMeans(*(Affine(-move.weight, -move.bias) for move in (self.query, self.key)))

@@ -20,7 +20,7 @@ from attngeom.models.probes import AttentionProbe, Invariants, Rows
 from attngeom.models.residues import P, dot, integers
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.attention import GroupedQueryKey, RotaryScales
-from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart, Replay
+from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart
 from attngeom.models.symmetry.moves import HeadMeans, QKNormTurn, centred_turn, head_means
 from attngeom.models.tensor_errors import Errors, Noise, TensorPart, by_entry
 
@@ -188,15 +188,9 @@ class NormalisedQueryKey(_GainFactor):
         signs = np.broadcast_to(signs, (weights.groups, signs.shape[1]))
         return QKNormTurn(signs, scales, turns, np.ones_like(query_gain), np.ones_like(key_gain)).turn(weights)
 
-    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
-        """Signs of the gains moved into the rows."""
-        return self._flip(weights).turn(weights)
-
-    def unfold(self, replay: Replay) -> None:
-        replay.take(self._flip(self.weights(replay.stored)))
-
-    def _flip(self, weights: AttentionWeights) -> QKNormTurn:
+    def folding(self, layer: LayerWeights) -> Part:
         """The signs of the gains go with their rows, and nothing else."""
+        weights = self.weights(layer)
         query_gain, key_gain = self.gains(weights)
         f, plain = weights.rotated_key.weight.shape[1], weights.key.weight.shape[1]
         rows = 1 if len(key_gain) == 1 else weights.groups
@@ -284,17 +278,9 @@ class CentredQueryKey(_GainFactor):
     def has_no_more_turns(self, weights: AttentionWeights) -> bool:
         return True
 
-    def fold_weights(self, weights: AttentionWeights) -> AttentionWeights:
+    def folding(self, layer: LayerWeights) -> Part:
         """Rows of every head of q and k less their mean, which a LayerNorm of the head takes away."""
-        means = [head_means(weights, side) for side in ("query", "key")]
-        return HeadMeans(*(Affine(-mean.weight, -mean.bias) for mean in means)).shift(weights)
-
-    def unfold(self, replay: Replay) -> None:
-        gaps = []
-        for side in ("query", "key"):
-            want, have = (head_means(self.weights(layer), side) for layer in (replay.stored, replay.pattern))
-            gaps.append(Affine(want.weight - have.weight, want.bias - have.bias))
-        replay.take(HeadMeans(*gaps))
+        return HeadMeans(*(head_means(self.weights(layer), side) for side in ("query", "key"))).inverse()
 
 
 def _grams(rows: Rows) -> list[list[int]]:

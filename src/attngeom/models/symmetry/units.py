@@ -312,15 +312,10 @@ class RouterShift(_ExpertsFactor):
         weight = sampler.shift(size=self.experts(layer).router.shape[1])
         yield ExpertOrder(np.arange(self.spec.count), weight, float(sampler.shift()) if self.spec.router_bias else 0.0)
 
-    def fold(self, layer: LayerWeights) -> LayerWeights:
-        mlp = self.experts(layer)
-        centred = Affine(mlp.router.weight - mlp.router.weight.mean(axis=0), mlp.router.bias - mlp.router.bias.mean())
-        return layer.with_(mlp=mlp.with_(router=centred))
-
-    def unfold(self, replay: Replay) -> None:
-        wanted, have = self.experts(replay.stored).router, self.experts(replay.pattern).router
-        gap, bias = wanted.weight - have.weight, float((wanted.bias - have.bias).mean())
-        replay.take(ExpertOrder(np.arange(len(gap)), gap.mean(axis=0), bias))
+    def folding(self, layer: LayerWeights) -> Part:
+        """The mean of all rows taken away."""
+        router = self.experts(layer).router
+        return ExpertOrder(np.arange(self.spec.count), -router.weight.mean(axis=0), -float(router.bias.mean()))
 
 
 @dataclass(frozen=True)
