@@ -11,7 +11,7 @@ own: patches are written by a linear map, which follows any R, audio through a G
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from enum import Enum
 
 import numpy as np
 
@@ -22,10 +22,61 @@ from attngeom.models.model import Model
 from attngeom.models.specification import Stack
 from attngeom.models.views import ModelView, Turns, can_flatten, is_tied
 
-Stream = Literal["orthogonal", "orthogonal fixing 1", "signed orders", "orders and a sign", "orders"]
+
+class StreamGroup(Enum):
+    """A group of changes of a stream."""
+
+    ORTHOGONAL = "orthogonal"
+    FIXING_ONES = "orthogonal fixing 1"
+    SIGNED_ORDERS = "signed orders"
+    ORDERS_AND_SIGN = "orders and a sign"
+    ORDERS = "orders"
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is a group of rotations, not of orders."""
+        return self in (StreamGroup.ORTHOGONAL, StreamGroup.FIXING_ONES)
+
+    def basis(self, d: int) -> Array:
+        """Columns: an orthonormal basis of what is turned, all of the stream or the vectors with sum zero."""
+        if self is StreamGroup.ORTHOGONAL:
+            return np.eye(d)
+        return lapack.qr(np.concatenate([np.full((d, 1), d**-0.5), np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
+
+    def widened(self, turn: Array) -> Array:
+        """A rotation of what is turned as one of the stream."""
+        d = len(turn) + (self is StreamGroup.FIXING_ONES)
+        basis = self.basis(d)
+        return turn if self is StreamGroup.ORTHOGONAL else np.full((d, d), 1.0 / d) + basis @ turn @ basis.T
+
+    def polar(self, matrix: Array) -> Array:
+        """The orthogonal factor; where 1 is fixed, that of the matrix on the complement of 1."""
+        basis = self.basis(len(matrix))
+        u, _, w = lapack.svd(matrix if self is StreamGroup.ORTHOGONAL else basis.T @ matrix @ basis)
+        return self.widened(np.asarray(u @ w))
+
+    def free_signs(self, signs: Array) -> Array:
+        """Signs one by one, the first of them for all, or none."""
+        if self is StreamGroup.SIGNED_ORDERS:
+            return signs
+        return np.full(len(signs), signs[0] if self is StreamGroup.ORDERS_AND_SIGN else 1.0)
+
+    def nearest_order(self, cosines: Array) -> Array:
+        """The order and signs with the largest sum of cosines; the identity if the tables are no reordering at all."""
+        from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
+
+        signed = self is StreamGroup.SIGNED_ORDERS
+        back = self is StreamGroup.ORDERS_AND_SIGN and (-cosines).max(axis=1).sum() > cosines.max(axis=1).sum()
+        sizes = np.abs(cosines) if signed else -cosines if back else cosines
+        order = sizes.argmax(axis=1)
+        if len(set(order.tolist())) < len(order):
+            order = linear_sum_assignment(-sizes)[1]
+        if signed:
+            return _ordered(order, np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0))
+        return _ordered(order, np.full(len(order), -1.0 if back else 1.0))
 
 
-def free_streams(model: Model) -> dict[str, Stream]:
+def free_streams(model: Model) -> dict[str, StreamGroup]:
     """By stack the group of free changes of its stream; InputError if the architecture fixes one of them."""
     spec = model.spec
     own = {stack.name: _free(model, (stack,)) for stack in spec.stacks if not stack.embeds_tokens}
@@ -33,7 +84,7 @@ def free_streams(model: Model) -> dict[str, Stream]:
     return {stack.name: own[stack.name] if stack.name in own else _free(model, rest) for stack in spec.stacks}
 
 
-def _free(model: Model, stacks: tuple[Stack, ...]) -> Stream:
+def _free(model: Model, stacks: tuple[Stack, ...]) -> StreamGroup:
     """The group of stacks whose streams turn together."""
     spec, front = model.spec, not stacks[0].embeds_tokens
     places = [part for stack in stacks for block in stack.kinds for part in block.norms]
@@ -53,10 +104,10 @@ def _free(model: Model, stacks: tuple[Stack, ...]) -> Stream:
     if lost or odd:
         raise InputError(f"{(lost or odd)[0][:80]} is {'missing' if lost else 'there'}; its residual stream is fixed")
     if front and model.places.front == "audio":
-        return "orders"  # a GELU lies between the last convolution and the stream
+        return StreamGroup.ORDERS  # a GELU lies between the last convolution and the stream
     if is_tied(spec) or any(norm is not None for norm in kept):
-        return "signed orders" if kinds == {"rms"} else "orders and a sign"
-    return "orthogonal" if kinds == {"rms"} else "orthogonal fixing 1"
+        return StreamGroup.SIGNED_ORDERS if kinds == {"rms"} else StreamGroup.ORDERS_AND_SIGN
+    return StreamGroup.ORTHOGONAL if kinds == {"rms"} else StreamGroup.FIXING_ONES
 
 
 def has_free_stream(model: Model) -> bool:
@@ -67,7 +118,7 @@ def has_free_stream(model: Model) -> bool:
     return True
 
 
-def _shared(model: Model, find: Callable[[Stack, Stream], Array]) -> Turns:
+def _shared(model: Model, find: Callable[[Stack, StreamGroup], Array]) -> Turns:
     """One R for each stack, the same for all stacks that begin with the token table."""
     turns: dict[str, Array] = {}
     tokens: Array | None = None
@@ -80,9 +131,9 @@ def _shared(model: Model, find: Callable[[Stack, Stream], Array]) -> Turns:
     return turns
 
 
-def _stream_tables(model: Model, stack: Stack, group: Stream) -> Array:
+def _stream_tables(model: Model, stack: Stack, group: StreamGroup) -> Array:
     """Rows that turn with a stream: its tokens, or positions and front end; the head with the final norm folded in."""
-    view = ModelView(model, flat=can_flatten(model.spec) and (group == "orthogonal fixing 1" or group == "orders"))
+    view = ModelView(model, flat=can_flatten(model.spec) and group in (StreamGroup.FIXING_ONES, StreamGroup.ORDERS))
     tables = [view.embedding()] if stack.embeds_tokens else []
     if not stack.embeds_tokens:
         positions, width = view.positions(stack), model.spec.width
@@ -97,13 +148,13 @@ def _stream_tables(model: Model, stack: Stack, group: Stream) -> Array:
 def residual_turns(one: Model, other: Model) -> Turns:
     """R with other's tables times Rᵀ nearest to one's: orthogonal Procrustes, or the order and signs of columns."""
 
-    def find(stack: Stack, group: Stream) -> Array:
+    def find(stack: Stack, group: StreamGroup) -> Array:
         twin = next(item for item in other.spec.stacks if item.name == stack.name)
         left, right = _stream_tables(one, stack, group), _stream_tables(other, twin, group)
-        if group.startswith("orthogonal"):
-            return _polar(left.T @ right, group)
+        if group.turns:
+            return group.polar(left.T @ right)
         scale = np.maximum(np.linalg.norm(left, axis=0)[:, None] * np.linalg.norm(right, axis=0), 1e-300)
-        return _nearest_order(left.T @ right / scale, group)
+        return group.nearest_order(left.T @ right / scale)
 
     return _shared(one, find)
 
@@ -114,15 +165,14 @@ def canonical_turns(model: Model) -> Turns:
     Under LayerNorm the Gram matrix is that of the centred tables in a fixed basis of the complement of 1.
     """
 
-    def find(stack: Stack, group: Stream) -> Array:
+    def find(stack: Stack, group: StreamGroup) -> Array:
         table = _stream_tables(model, stack, group)
-        if group.startswith("orthogonal"):
-            basis = np.eye(table.shape[1]) if group == "orthogonal" else _complement_of_ones(table.shape[1])
-            vectors = basis @ lapack.eigh((table @ basis).T @ (table @ basis))[1][:, ::-1]
-            rotated = (vectors * _column_signs(table @ vectors)).T
-            return rotated if group == "orthogonal" else _ones(table.shape[1]) + basis @ rotated
+        if group.turns:
+            basis = group.basis(table.shape[1])
+            vectors = lapack.eigh((table @ basis).T @ (table @ basis))[1][:, ::-1]
+            return group.widened((vectors * _column_signs(table @ (basis @ vectors))).T)
         order = np.argsort(-np.linalg.norm(table, axis=0), kind="stable")
-        return _ordered(order, _free_signs(_column_signs(table[:, order]), group))
+        return _ordered(order, group.free_signs(_column_signs(table[:, order])))
 
     return _shared(model, find)
 
@@ -131,20 +181,13 @@ def random_turns(model: Model, rng: np.random.Generator) -> Turns:
     """Random free changes of the residual streams."""
     d = model.spec.width
 
-    def find(stack: Stack, group: Stream) -> Array:
-        if group.startswith("orthogonal"):
-            return _polar(rng.normal(size=(d, d)), group)
+    def find(stack: Stack, group: StreamGroup) -> Array:
+        if group.turns:
+            return group.polar(rng.normal(size=(d, d)))
         signs = rng.choice([-1.0, 1.0], size=d)
-        return _ordered(rng.permutation(d), _free_signs(signs, group))
+        return _ordered(rng.permutation(d), group.free_signs(signs))
 
     return _shared(model, find)
-
-
-def _free_signs(signs: Array, group: Stream) -> Array:
-    """Signs one by one, the first of them for all, or none."""
-    if group == "signed orders":
-        return signs
-    return np.full(len(signs), signs[0] if group == "orders and a sign" else 1.0)
 
 
 def _column_signs(table: Array) -> Array:
@@ -158,40 +201,3 @@ def _ordered(order: Array, signs: Array) -> Array:
     matrix = np.zeros((len(order), len(order)))
     matrix[np.arange(len(order)), order] = signs
     return matrix
-
-
-def _nearest_order(cosines: Array, group: Stream) -> Array:
-    """The order and signs with the largest sum of cosines; the identity if the tables are no reordering at all."""
-    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-
-    if group != "signed orders":
-        back = group == "orders and a sign" and (-cosines).max(axis=1).sum() > cosines.max(axis=1).sum()
-        cosines = -cosines if back else cosines
-        order = cosines.argmax(axis=1)
-        if len(set(order.tolist())) < len(order):
-            order = linear_sum_assignment(-cosines)[1]
-        return _ordered(order, np.full(len(order), -1.0 if back else 1.0))
-    order = np.abs(cosines).argmax(axis=1)
-    if len(set(order.tolist())) < len(order):
-        order = linear_sum_assignment(-np.abs(cosines))[1]
-    signs = np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return _ordered(order, signs)
-
-
-def _ones(d: int) -> Array:
-    return np.full((d, d), 1.0 / d)
-
-
-def _complement_of_ones(d: int) -> Array:
-    """Columns: an orthonormal basis of the vectors with sum zero, the same for every model of width d."""
-    return lapack.qr(np.concatenate([np.full((d, 1), d**-0.5), np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
-
-
-def _polar(matrix: Array, group: Stream) -> Array:
-    """The orthogonal factor; where 1 is fixed, that of the matrix on the complement of 1."""
-    if group == "orthogonal":
-        u, _, w = lapack.svd(matrix)
-        return np.asarray(u @ w)
-    rest = _complement_of_ones(len(matrix))
-    u, _, w = lapack.svd(rest.T @ matrix @ rest)
-    return np.asarray(_ones(len(matrix)) + rest @ u @ w @ rest.T)
