@@ -14,7 +14,7 @@ from attngeom.certification.map_parts import fits_degrees
 from attngeom.errors import AttnGeomError, DomainError, FormatError, InputError, SizeError
 from attngeom.exact.domains import QQ, Array
 from attngeom.layer.polynomial_maps import PolynomialMap, expand_network, map_domain, map_from_json
-from attngeom.network import Architecture, Weights, forward
+from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.verification import verify
 
 
@@ -206,6 +206,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     one = {"output": [0, 0], "monomial": [[0, 0]] * 9, "value": "1"}
     good = {"format": "attngeom/coefficients", "version": 1, "degree": 9, "d": 1, "d_out": 1, "t": 1, "terms": [one]}
     assert certify(map_from_json(good, 9), layers=2).verdict == "realizable"
+    layer = random_weights(Architecture((2, 2), 2, tokens=2), QQ, seed=0)
+    with pytest.raises(InputError, match="1 layers given; 2 to 4"):
+        # The search for M_2 says nothing of one layer.
+        certify(expand_network(layer), layers=1)
     bad: list[tuple[dict[str, Any], type[AttnGeomError]]] = [
         ({"degree": 27}, FormatError),
         ({"terms": [one, one]}, FormatError),

@@ -88,8 +88,9 @@ def certify_layers(given: PolynomialMap, layers: int, causal: bool = False, seed
     'realizable'
     """
     check_positive("layers", layers)
-    if layers > DEEP_LAYERS:
-        raise InputError(f"{str(layers)[:40]} layers given; up to {DEEP_LAYERS} are decided")
+    if not 2 <= layers <= DEEP_LAYERS:
+        one = "certify its coefficients, without layers, for one"
+        raise InputError(f"{str(layers)[:40]} layers given; 2 to {DEEP_LAYERS} are decided; {one}")
     if given.degree != 3**layers:
         raise InputError(f"a map of degree {given.degree} given; {layers} layers have degree {3**layers}")
     question = _Question(given, layers, causal, seed)

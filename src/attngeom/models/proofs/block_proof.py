@@ -113,7 +113,7 @@ def _undecided(program: Program, size: int, formula: int | None, seed: int, subj
     )  # fmt: skip
 
 
-FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm with eps 0"
+FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm of the output"
 MAX_ROOTS = 14
 """Roots that one token determines: 2^14 tokens are tried for one that has all."""
 
@@ -196,10 +196,13 @@ def prove_block(
     wider = None if block.attention is None else block_program(block, width, buckets=buckets, others=2)
     assert wider is None or wider.parameters == program.parameters
     proof = prove_program(program, size, _formula(block, width, buckets), seed, subject, wider)
-    output = block.attention_norms.output
-    if output is not None and output.eps == 0 and proof.agrees is False:
+    own, output = block.attention, block.attention_norms.output
+    if own is None or output is None or proof.formula is None or proof.agrees is not False:
+        return proof
+    longer = own.heads > 2 and (own.window is None or own.window > 3)
+    if output.eps == 0 or longer:
         # More symmetries than the count has, for all contexts: Lemma 7 does not say that these keep longer ones.
-        return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS) if proof.formula is not None else proof
+        return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS)
     return proof
 
 
