@@ -28,9 +28,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*PLACES, os.environ.get
 sys.path[:0] = PLACES
 
 from attngeom.atlas import Answer, Fact, FactStore, Sweep, Task, dask_executor, local_executor, run_sweep  # noqa: E402
-from attngeom.atlas.children import run_batch  # noqa: E402
+from attngeom.atlas.children import answer, run_batch  # noqa: E402
 from attngeom.atlas.questions import Question, get_question, register  # noqa: E402
-from attngeom.atlas.worker import answer  # noqa: E402
 from contract import emit, require  # noqa: E402
 
 DIMENSIONS = {"layers": 2, "widths": [3, 4, 5], "tokens": 3, "kinds": ["lightning", "softmax"]}

@@ -117,7 +117,7 @@ LOADED_BY_NAME = {
     *(f"attngeom.papers.{claim.run.name.split('.')[0]}" for claim in CLAIMS if hasattr(claim.run, "name")),
     *BUILT_IN.values(),
     *(f"attngeom.programs.frontends.{name}" for name in FRONTENDS),
-    *("attngeom.__main__", "attngeom.atlas.worker", "attngeom.explore.jobs"),  # processes of their own
+    *("attngeom.__main__", "attngeom.atlas.children", "attngeom.explore.jobs"),  # processes of their own
 }
 """Modules that tables name and the package loads on demand."""
 

@@ -18,11 +18,11 @@ import pytest
 
 import attngeom
 from attngeom.atlas import FactStore, dask_executor, parse_sweep, run_sweep
+from attngeom.atlas.children import answer
 from attngeom.atlas.executors import _difference
 from attngeom.atlas.identity import identify_code
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.runner import _outcomes
-from attngeom.atlas.worker import answer
 from attngeom.cli.app import run as run_program
 from attngeom.errors import InputError
 from tests.atlas.test_run import contents, serial_facts

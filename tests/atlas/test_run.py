@@ -16,11 +16,10 @@ import pytest
 
 from attngeom.atlas import Answer, Budget, Fact, FactStore, Task, local_executor, parse_sweep, run_sweep
 from attngeom.atlas import children as children_module
-from attngeom.atlas.children import run_batch
+from attngeom.atlas.children import answer, run_batch
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.runner import WorkersLost
 from attngeom.atlas.sweep import Shard
-from attngeom.atlas.worker import answer
 from attngeom.errors import FormatError, InputError
 from tests.effort import choose
 

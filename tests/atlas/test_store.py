@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from attngeom.atlas.records import FORMER, Answer, Fact, Task, TaskFailure, canonical_json, sha256
-from attngeom.atlas.rows import fact_row
+from attngeom.atlas.records import FORMER, Answer, Fact, Task, TaskFailure, canonical_json, fact_row, sha256
 from attngeom.atlas.store import FactStore
 from attngeom.atlas.summary import summary_tables
 from attngeom.cli.app import run

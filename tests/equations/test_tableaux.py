@@ -10,9 +10,8 @@ import pytest
 
 from attngeom.equations import Points, Variety, find_family
 from attngeom.equations.families.lines import restrict, resultant_values, separating_line
-from attngeom.equations.families.pluecker import form_values, quadratic_form
+from attngeom.equations.families.pluecker import form_values, quadratic_form, target_squares
 from attngeom.equations.families.slices import lie_matrix, lie_rank
-from attngeom.equations.target_squares import target_squares
 from attngeom.equations.variety import random_points
 from attngeom.errors import InputError
 from attngeom.exact import GF, WORD_PRIME, rank_mod_p

@@ -22,9 +22,9 @@ from attngeom.layer.coefficients import (
     count_support,
     locate,
 )
-from attngeom.layer.copies import check_copies
 from attngeom.layer.files import coefficients_from_json
 from attngeom.layer.interpolation import interpolate
+from attngeom.layer.splitting import check_copies
 from attngeom.network import Architecture, Weights, forward, random_weights
 from attngeom.network.mask import Mask
 from tests.effort import examples

@@ -16,8 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from attngeom.atlas.records import Fact, Task, TaskFailure
-from attngeom.atlas.rows import Row, fact_row, read_fact, read_failure
+from attngeom.atlas.records import Fact, Row, Task, TaskFailure, fact_row, read_fact, read_failure
 from attngeom.errors import FormatError, InputError
 from attngeom.limits.memory import FACTS_MERGED, FACTS_READ
 from attngeom.limits.seconds import STORE_BUSY_SECONDS

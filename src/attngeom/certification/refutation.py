@@ -14,9 +14,9 @@ import numpy as np
 
 from attngeom.equations.families.cross_rows import SegreQuadrics
 from attngeom.equations.families.lines import restrict, resultant_values, separating_line
+from attngeom.equations.families.pluecker import target_squares
 from attngeom.equations.families.slices import pencil_values
 from attngeom.equations.minors import submatrix_minors
-from attngeom.equations.target_squares import target_squares
 from attngeom.equations.variety import Points, Variety
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, PrimeField

@@ -25,10 +25,9 @@ from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
 from attngeom.heads.summands import Decomposition, decompose
 from attngeom.heads.uniqueness import Uniqueness, heads_unique
 from attngeom.layer.coefficients import Coefficients, layer_table
-from attngeom.layer.copies import apparent_mask, check_copies
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.quadrics import polar_points, polarize
-from attngeom.layer.splitting import LayerSplitting
+from attngeom.layer.splitting import LayerSplitting, apparent_mask, check_copies
 from attngeom.limits.rounding import HEADS_RESIDUAL, RECOVERED_ERROR, TAYLOR_STEP
 from attngeom.limits.trials import TAYLOR_SIZES
 from attngeom.network import Architecture, Weights

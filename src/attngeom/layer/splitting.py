@@ -5,6 +5,8 @@ A.5), the table of quadrics T[n, m] = α_m(z) ν_n(z), where α_m is column m of
 quadric is split into linear factors, the others are divided by them, and every product is checked. If the factors are
 irrational then every quadric must be a multiple of that one: a factorization that differs from its conjugate has
 rk A = rk V = 1.
+
+All columns of a layer carry one function: which copies must agree, with and without mask, is looked at first.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from attngeom.errors import DomainError, InputError
 from attngeom.exact.domains import QQ, Array, Domain, QuadraticField
 from attngeom.exact.numbers import join_scale
-from attngeom.layer.coefficients import multiply_forms
+from attngeom.layer.coefficients import Coefficients, multiply_forms, symmetrize
 from attngeom.layer.quadrics import (
     SplitQuadric,
     discriminant,
@@ -25,8 +27,10 @@ from attngeom.layer.quadrics import (
     split_quadric,
     symmetric_matrix,
 )
+from attngeom.network.mask import Mask
 from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.network.weights import factor_attention
+from attngeom.results import Failure
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,3 +200,38 @@ def _split_irrational(table: Array, domain: Domain, anchor: tuple[int, int], spl
         points.append(LayerMatrices(A, V, field))
     reason = "" if D > 0 else f"the factors are conjugate over {field.label}: there are no real weights"
     return LayerSplitting("real" if D > 0 else "complex", field, tuple(points), 1, 1, reason=reason)
+
+
+def apparent_mask(coefficients: Coefficients) -> Mask:
+    """The mask that the coefficients show: token 0 sees no other token although token 1 does."""
+    domain = coefficients.domain
+    return Mask(domain.is_zero(coefficients.cross[:, 0]) and not domain.is_zero(coefficients.cross[:, 1, 0]))
+
+
+def check_copies(coefficients: Coefficients, mask: Mask, tolerance: float) -> Failure | None:
+    """All columns must carry the same layer: cross parts are copies, single parts their symmetrization."""
+    domain = coefficients.domain
+    if coefficients.outside:
+        return _failure(f"the monomial {coefficients.outside[0].monomial} does not occur in a layer of attention")
+    block = coefficients.cross[:, 1, 0]
+    single = symmetrize(block, coefficients.d, domain)
+
+    def same(a: Array, b: Array) -> bool:
+        """Whether every block a[:, n] is b[:, n]."""
+        if domain.rounds:
+            misses = np.sqrt(np.sum((a - b) ** 2, axis=(0, *range(2, a.ndim))))
+            return bool(np.all(misses <= tolerance * max(float(np.linalg.norm(block)), 1e-300)))
+        return not np.any(a != b)
+
+    for j in range(coefficients.t):
+        if not same(coefficients.single[:, j, None], single[:, None]):
+            return _failure(f"the coefficients of token {j} alone do not fit those of pairs of tokens (symmetrization)")
+        seen = len(mask.others(j, coefficients.t - 1))
+        row = coefficients.cross[:, j]
+        if not (same(row[:, :seen], block[:, None]) and same(row[:, seen:], (block - block)[:, None])):
+            return _failure(f"the coefficients of target token {j} are no copy of those of token 1 (sequence copy)")
+    return None
+
+
+def _failure(reason: str) -> Failure:
+    return Failure(stage="coefficients", reason=reason)

@@ -19,7 +19,7 @@ from attngeom.version import __version__
 Progress = Callable[[Claim, int, int], None]
 PACKAGE = Path(__file__).parents[1]
 OUTER = ("atlas", "cli", "explore", "interop", "models")
-PAGES = ("reports.py", "page.py", "plots.py")
+PAGES = ("reports.py", "plots.py")
 
 
 @cache

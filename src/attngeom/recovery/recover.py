@@ -12,10 +12,9 @@ from attngeom.errors import InputError
 from attngeom.exact.domains import RR, Array
 from attngeom.layer.blackbox import BlackBox
 from attngeom.layer.coefficients import Coefficients, scale_to_one
-from attngeom.layer.copies import apparent_mask, check_copies
 from attngeom.layer.float_splitting import split_layer_floats
 from attngeom.layer.interpolation import interpolate
-from attngeom.layer.splitting import LayerMatrices, split_layer
+from attngeom.layer.splitting import LayerMatrices, apparent_mask, check_copies, split_layer
 from attngeom.limits.rounding import RECOVERED_ERROR
 from attngeom.network import Architecture, Head, VirtualWeights, Weights
 from attngeom.network.mask import Mask

@@ -12,9 +12,9 @@ from operator import mul
 import numpy as np
 from flint import fmpz_mat
 
+from attngeom.equations.families.pluecker import format_square, on_target_squares, target_squares
 from attngeom.equations.family import Choice, Family, TableFamily, combination_array
 from attngeom.equations.minors import submatrix_minors
-from attngeom.equations.target_squares import format_square, on_target_squares, target_squares
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.domains import Array, Domain
