@@ -21,6 +21,7 @@ from attngeom.errors import InputError
 from attngeom.limits.sizes import MAX_LAYERS
 from attngeom.limits.work import EXACT_COUNT
 from attngeom.network import Architecture
+from attngeom.network.architecture import FLAGS
 from attngeom.network.attention import RULES
 from attngeom.version import __version__
 
@@ -31,15 +32,14 @@ KEYS: Mapping[str, Any] = {
     "tokens": 3,
     "kinds": ["lightning"],
     "heads": 1,
-    "residual": False,
-    "causal": False,
+    **dict.fromkeys(FLAGS, False),
 }
 
 
 def _choices(value: Any, allowed: tuple[Any, ...], name: str) -> list[Any]:
     """One of the allowed values, or a list of them.
 
-    >>> _choices(True, (False, True), "causal")
+    >>> _choices(True, (False, True), "residual")
     [True]
     """
     values = value if isinstance(value, list) else [value]
@@ -87,8 +87,7 @@ def _ranges(table: Mapping[str, Any]) -> Ranges:
             integers(values["tokens"], "tokens"),
             _choices(values["kinds"], tuple(RULES), "kinds"),
             integers(values["heads"], "heads"),
-            _choices(values["residual"], (False, True), "residual"),
-            _choices(values["causal"], (False, True), "causal"),
+            *(_choices(values[name], (False, True), name) for name in FLAGS),
         ),
     )
 
@@ -103,8 +102,9 @@ def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for count in ranges.layers:
         for sizes in product(ranges.widths, repeat=count + 1):
             for ranks in product(*(ranges.attention(d) for d in sizes[:-1])):
-                for tokens, kind, heads, residual, causal in product(*ranges.variants):
-                    if any(d % heads for d in sizes[1:]) or (residual and len(set(sizes)) > 1):
+                for tokens, kind, heads, *flags in product(*ranges.variants):
+                    marks = dict(zip(FLAGS, flags))
+                    if any(d % heads for d in sizes[1:]) or (marks["residual"] and len(set(sizes)) > 1):
                         continue
                     yield {
                         "widths": list(sizes),
@@ -113,8 +113,7 @@ def architectures(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                         "kind": kind,
                         "heads": heads,
                         "value_width": None,
-                        "residual": residual,
-                        "causal": causal,
+                        **marks,
                     }
 
 

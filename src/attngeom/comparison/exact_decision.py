@@ -35,7 +35,7 @@ CARRIED = "a symmetry carries the first weights to the second"
 
 def compare_exact(first: Weights, second: Weights, seed: int, report: Report = ignore) -> Comparison:
     """Rational networks of a kind of the papers compared, by evaluation where it is exact and by theorems elsewhere."""
-    decide = _compare_lightning if first.architecture.rule.is_polynomial else _compare_transcendental
+    decide = _compare_lightning if first.architecture.rule.evaluates(QQ) else _compare_transcendental
     return decide(first, second, seed, report)
 
 
@@ -139,7 +139,7 @@ def _compare_transcendental(first: Weights, second: Weights, seed: int, report: 
     if separation is not None:
         reason = "the outputs at the separating input differ, enclosed by disjoint balls"
         return Comparison.proven(False, reason, separation=separation, **known)
-    separation = separate_consensus(first, second) if architecture.rule.is_normalised else None
+    separation = separate_consensus(first, second)
     if separation is not None:
         reason = "the outputs at the separating input, whose tokens are equal, differ"
         return Comparison.proven(False, reason, separation=separation, **known)

@@ -35,12 +35,11 @@ from attngeom.comparison.float_terms import common_terms, exchange_factors, fact
 from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, ignore
 from attngeom.comparison.samples import Layers, draw_copies
-from attngeom.comparison.separation import consensus
+from attngeom.comparison.separation import differ_mod_p
 from attngeom.comparison.virtual import judge_virtual
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
-from attngeom.exact.domains import GF, QQ, RR, Array
-from attngeom.exact.numbers import WORD_PRIME
+from attngeom.exact.domains import QQ, RR, Array
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.limits.rounding import (
     NOISE_EXCLUDED,
@@ -52,9 +51,8 @@ from attngeom.limits.rounding import (
     ZERO_SINGULAR_VALUE,
 )
 from attngeom.limits.work import FLOATS_AS_EXACT
-from attngeom.network import Architecture, Weights, forward, identity_symmetry
+from attngeom.network import Architecture, Weights, identity_symmetry
 from attngeom.network.architecture import DRAWN_FROM
-from attngeom.network.inputs import telling_tokens
 from attngeom.results import Failure
 
 
@@ -255,7 +253,7 @@ def _are_corrected(weights: tuple[Weights, Weights], tolerance: float) -> bool:
     """Whether corrections within errors of the weights make two networks one function; several guesses are tried."""
     close = max(100 * tolerance, SUM_ROUNDING)
     weights = without_unseen(weights[0]), without_unseen(weights[1])
-    if weights[0].architecture.rule.is_polynomial and not weights[0].architecture.is_factored:
+    if weights[0].architecture.view == "scaled" and not weights[0].architecture.is_factored:
         factored = [factor_rank_one(side, tolerance) for side in weights]
         if factored[0] is not None and factored[1] is not None:
             weights = factored[0], factored[1]
@@ -296,8 +294,7 @@ def _seen(outputs: OutputTest, tolerance: float) -> str:
 
 def _allowed(architecture: Architecture, tolerance: float) -> float:
     """The largest relative difference of outputs called the same: errors of degree 3^l multiply by 3^l, others add."""
-    degree = 3.0**architecture.num_layers if architecture.rule.is_polynomial else 3.0 * architecture.num_layers
-    allowed = OUTPUTS_AMPLIFIED * tolerance * degree
+    allowed = OUTPUTS_AMPLIFIED * tolerance * architecture.rule.growth(architecture.num_layers)
     return allowed if allowed < OUTPUTS_SWAMPED else np.inf
 
 
@@ -371,21 +368,13 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: Outp
     """Whether the weights, as fractions with denominators 2^n, are proven or almost surely one function."""
     if first.equals(second) or (_vanishes(first) and _vanishes(second)):
         return True
-    if first.architecture.num_parameters > FLOATS_AS_EXACT or _differ_somewhere(first, second, seed, outputs):
+    if first.architecture.num_parameters > FLOATS_AS_EXACT:
+        return False
+    # Where a kind has no values mod p, the outputs in floats are looked at.
+    differ = differ_mod_p(first, second, seed)
+    if outputs.is_far if differ is None else differ:
         return False
     return compare_exact(first.to(QQ), second.to(QQ), seed).same_function is True
-
-
-def _differ_somewhere(first: Weights, second: Weights, seed: int, outputs: OutputTest) -> bool:
-    """Whether values that a kind of attention has mod p differ, or, where it has none, the outputs in floats."""
-    architecture, field = first.architecture, GF(WORD_PRIME)
-    rule = architecture.rule
-    if rule.is_normalised:
-        return not field.equal(*(consensus(weights.to(field)) for weights in (first, second)))
-    if rule.is_polynomial:
-        X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
-        return not field.equal(*(forward(weights.to(field), X) for weights in (first, second)))
-    return outputs.is_far
 
 
 def _vanishes(weights: Weights) -> bool:

@@ -56,7 +56,7 @@ def relate_layers(
     architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float
 ) -> Relation:
     """How the functions of two layers compare; far means that no copies of them are equal."""
-    if not architecture.rule.is_polynomial:
+    if architecture.view != "scaled":
         return _relate_heads(architecture, one, two, tolerance)
     d_out, d = one[0].V.value.shape
     if d_out * d * d * (d + 1) // 2 > QUADRIC_TABLE:
@@ -67,7 +67,7 @@ def relate_layers(
 def judge_layer(architecture: Architecture, one: list[HeadSample], two: list[HeadSample], tolerance: float) -> Ruling:
     """The verdict on networks of one layer."""
     relation = relate_layers(architecture, one, two, tolerance)
-    lightning = architecture.rule.is_polynomial
+    lightning = architecture.view == "scaled"
     what = "the coefficients of the layer" if lightning else "the heads of the layer, those with one A added up,"
     if relation == "close":
         return Ruling(True, f"{what} agree")

@@ -117,7 +117,7 @@ def exchange_factors(networks: tuple[Weights, Weights], close: float, cut: float
     True
     """
     architecture = networks[0].architecture
-    if not architecture.rule.is_polynomial or architecture.value_width != 1 or 1 not in architecture.attention:
+    if architecture.view != "scaled" or architecture.value_width != 1 or 1 not in architecture.attention:
         return networks
     orders = ("QKV", "QVK", "VKQ", "VQK") if architecture.tokens == 1 else ("QKV", "QVK")
     first, second = networks

@@ -90,7 +90,7 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
     sides = [live_heads(weights) for weights in (first, second)]
     if architecture.residual:
         return _equal_with_skip(sides[0], sides[1], first)
-    if not architecture.rule.is_polynomial:
+    if not architecture.is_homogeneous:
         sides = [merge_heads(side, architecture.rule, domain) for side in sides]
     sides = [drop_unread(side, domain) for side in sides]
     if not all(map(all, sides)):
@@ -115,7 +115,7 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
 
 def fits_table(weights: Weights) -> bool:
     """Whether the coefficients of each layer are few enough to be listed; kinds that are not polynomial have none."""
-    return not weights.architecture.rule.is_polynomial or all(
+    return weights.architecture.view != "scaled" or all(
         layer.d_out * layer.d_in**2 * (layer.d_in + 1) // 2 <= QUADRIC_TABLE for layer in weights.architecture.layers
     )
 

@@ -262,7 +262,7 @@ def judge_virtual(architecture: Architecture, one: Layers, two: Layers, toleranc
     are different functions only where a theorem says so, and only if its hypotheses hold for all copies.
     """
     sides = virtual_samples(one), virtual_samples(two)
-    if architecture.rule.is_polynomial:
+    if architecture.view == "scaled":
         return _judge_lightning(architecture, sides, tolerance)
     return SamplePair(architecture, sides, tolerance).judge()
 

@@ -154,14 +154,14 @@ def _heads_are_independent(layer: EffectiveLayer) -> bool:
     return layer.heads <= max(layer.d_in * layer.d_out, _all_attention(layer))
 
 
-def layer_spans(layer: EffectiveLayer, is_polynomial: bool, tokens: int) -> bool:
+def layer_spans(layer: EffectiveLayer, is_homogeneous: bool, tokens: int) -> bool:
     """Whether the outputs of a generic layer span R^d_out: True is a proof (at one point mod p), False is not."""
     if layer.value_width is None:
         return layer.d_out <= layer.d_in
     H, d, v = layer.heads, layer.d_in, layer.value_width
     # H ≤ d: at A_h = e_h q_hᵀ a relation Σ w_h(z) z_h q_h = 0 forces w_h = 0 if the q_h are independent, and for one
     # token Σ w_h(z) z_h² = 0 does, because squares of variables have no linear syzygies. So all O_h V_h are reached.
-    if not is_polynomial or d >= H:
+    if not is_homogeneous or d >= H:
         return layer.d_out <= H * v
     return outputs_span(Architecture((d, layer.d_out), layer.attention, min(tokens, 2), heads=H, value_width=v))
 
@@ -194,7 +194,7 @@ def upper_bound(architecture: Architecture) -> UpperBound:
         sizes.append(layer.num_parameters - sum(losses.values()))
         shared.append(0)
         if not layer.is_last and not architecture.residual:
-            if layer_spans(layer, architecture.rule.is_polynomial, architecture.tokens):
+            if layer_spans(layer, architecture.is_homogeneous, architecture.tokens):
                 parts["between"] += layer.d_out**2
                 shared[-1] = layer.d_out**2
             else:

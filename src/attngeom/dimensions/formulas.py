@@ -46,7 +46,7 @@ def one_layer(architecture: Architecture) -> DimensionFormula | None:
     a = architecture.attention[0]
     hypotheses = {
         **_plain(architecture),
-        "lightning attention without mask": architecture.rule.is_polynomial and not architecture.mask.hides,
+        "lightning attention without mask": architecture.is_cubic and not architecture.mask.hides,
         "t ≥ 2": architecture.tokens >= 2,
         "d, d' ≥ 2 or d, a ≥ 2": d >= 2 and (d_out >= 2 or a >= 2),
     }
@@ -60,7 +60,7 @@ def deep_lightning(architecture: Architecture) -> DimensionFormula | None:
     >>> deep_lightning(Architecture((3, 3, 3), 2)).value
     23
     """
-    if architecture.num_layers < 2 or not architecture.rule.is_polynomial:
+    if architecture.num_layers < 2 or architecture.kind != "lightning":
         return None
     d_0, *hidden, d_l = architecture.widths
     delta = hidden[0]
@@ -147,7 +147,7 @@ def layers_of_heads(architecture: Architecture) -> DimensionFormula | None:
     """
     if architecture.kind not in KINDS:
         return None
-    lightning = architecture.rule.is_polynomial
+    lightning = architecture.kind == "lightning"
     layers = architecture.layers
     total = sum(
         min(_all_cubics(layer), _lightning_count(layer)) if lightning else layer.heads * count_head(layer)

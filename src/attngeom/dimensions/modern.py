@@ -43,7 +43,7 @@ def _gate(architecture: Architecture, layer: LayerShape) -> int:
     return layer.d_in + GATES[architecture.options.get("gate", "sigmoid")]
 
 
-def _is_normalised(architecture: Architecture) -> bool:
+def _has_unit_keys(architecture: Architecture) -> bool:
     return bool(architecture.options.get("normalised_keys"))
 
 
@@ -59,8 +59,8 @@ COUNTS: Mapping[str, Count] = {
     "ssd": lambda x, y: _delta(y) + y.d_in + 1,
     "gla": lambda x, y: 3 * y.attention * y.d_in - y.attention - 1,
     "deltanet": lambda x, y: _omega(y) - 1 + y.d_in,
-    "gated_deltanet": lambda x, y: (_angles(y) if _is_normalised(x) else _omega(y) - 1) + y.d_in + _gate(x, y),
-    "kda": lambda x, y: 3 * y.attention * y.d_in + y.d_in - (2 if _is_normalised(x) else 1),
+    "gated_deltanet": lambda x, y: (_angles(y) if _has_unit_keys(x) else _omega(y) - 1) + y.d_in + _gate(x, y),
+    "kda": lambda x, y: 3 * y.attention * y.d_in + y.d_in - (2 if _has_unit_keys(x) else 1),
 }
 """The dimension of one head at t ≥ 2 tokens without its value map, for recurrences."""
 
@@ -85,7 +85,7 @@ def recurrent(architecture: Architecture) -> DimensionFormula | None:
         "no biases, no rotary embeddings": not {"bias", "rope"} & set(architecture.options.to_json()),
         "one layer, or skip connections": one or (architecture.residual and kind in NAMED_BY_GATES),
     }
-    if _is_normalised(architecture):
+    if _has_unit_keys(architecture):
         fits = all(min(y.attention, y.d_in) >= 2 for y in layers)
         conditions["a gate, and a, d ≥ 2"] = fits and kind != "deltanet"
     if heads > 1 and kind not in NAMED_BY_GATES:

@@ -16,7 +16,7 @@ from attngeom.dimensions.program_point import lower_rank_at, measured_rank_at, o
 from attngeom.dimensions.sliced_network import Samples, full_blocks, random_samples, sampled_jacobian
 from attngeom.dimensions.symmetry_bound import symmetry_upper_bound_at
 from attngeom.errors import DomainError, InputError, SizeError
-from attngeom.exact.domains import RR, BalancedField, Balls
+from attngeom.exact.domains import QQ, RR, BalancedField, Balls
 from attngeom.exact.numbers import BLAS_PRIME, modulo_some_prime
 from attngeom.exact.precise import Rank, certify_rank, measured_rank
 from attngeom.exact.residues import Elimination
@@ -130,7 +130,7 @@ def _bound(weights: Weights, seed: int) -> PointRank:
     architecture = weights.architecture
     most = min(upper_bound(architecture).value, symmetry_upper_bound_at(weights))
     generic = dimension(architecture, seed=seed).dimension
-    if not architecture.rule.is_polynomial:
+    if not architecture.rule.evaluates(QQ):
         return _between(weights, (_rank_by_balls(weights, most, seed), most), generic, "balls", seed)
     p, lower = _rank_mod_p(weights, most + SPARE_JACOBIAN_ROWS, seed)
     # Samples with fewer tokens than the network has may miss more than chance explains.

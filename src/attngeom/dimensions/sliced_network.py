@@ -183,7 +183,7 @@ def random_samples(network: SlicedNetwork, count: int, tokens: int, seed: int) -
     rng = np.random.default_rng(seed)
     X = domain.random((count, tokens, architecture.widths[0]), rng)
     C = domain.random((count, tokens, architecture.widths[-1]), rng)
-    if architecture.rule.is_polynomial or not domain.is_exact:
+    if architecture.rule.evaluates(domain):
         return Samples(X, C, None)
     rule, attention = architecture.rule.formal, []
     for heads in network.layers:
@@ -207,7 +207,7 @@ def named_samples(network: SlicedNetwork, count: int, tokens: int, name: str) ->
     X, C = (
         swap(draw(label, width)) for label, width in (("X", architecture.widths[0]), ("C", architecture.widths[-1]))
     )
-    if architecture.rule.is_polynomial:
+    if architecture.rule.evaluates(domain):
         return Samples(X, C, None)
     rule, attention = architecture.rule.formal, []
     for index, heads in enumerate(network.layers):

@@ -133,11 +133,11 @@ class _Layer:
 
     def num_entries(self, columns: int) -> int:
         e, d = map(int, self.heads[0].W.shape)
-        return columns * e * d * ((1 if self._is_polynomial else len(self.heads)) * (d * (d + 1) // 2 + 1) + 1)
+        return columns * e * d * ((1 if self._is_scaled else len(self.heads)) * (d * (d + 1) // 2 + 1) + 1)
 
     @property
-    def _is_polynomial(self) -> bool:
-        return self.architecture.rule.is_polynomial
+    def _is_scaled(self) -> bool:
+        return self.architecture.view == "scaled"
 
     @property
     def _is_lone(self) -> bool:
@@ -160,7 +160,7 @@ class _Layer:
         """What must vanish, for a step in one head."""
         head = self.heads[place]
         zero = QQ.zeros(head.W.shape)
-        if self._is_polynomial:
+        if self._is_scaled:
             yield self._tensor(head.W, dA) if dW is None and dA is not None else self._tensor(dW, head.A)
             return
         yield zero if dW is None else dW

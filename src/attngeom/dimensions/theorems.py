@@ -136,7 +136,7 @@ def lightning_network(architecture: Architecture) -> DimensionFormula | None:
     >>> [lightning_network(Architecture((3, 5, 3), a)).value for a in (2, 1)]
     [23, 17]
     """
-    if not architecture.rule.is_polynomial:
+    if architecture.kind != "lightning":
         return None
     _, alpha = reached_ranks(architecture)
     seen, source = architecture.num_layers, "Theorem F, Corollary C"

@@ -31,6 +31,7 @@ from attngeom.layer.splitting import LayerSplitting, apparent_mask, check_copies
 from attngeom.limits.rounding import HEADS_RESIDUAL, RECOVERED_ERROR, TAYLOR_STEP
 from attngeom.limits.trials import TAYLOR_SIZES
 from attngeom.network import Architecture, Weights
+from attngeom.network.attention import Lightning, Softmax
 from attngeom.results import Failure, Standing
 
 
@@ -93,6 +94,10 @@ def scale_heads(heads: Heads, total: Array) -> Heads:
     inverses = domain.invert(scales)
     blocks = tuple(replace(head, A=head.A * inverses[h], V=head.V * scales[h]) for h, head in enumerate(heads.blocks))
     return replace(heads, blocks=blocks)
+
+
+FOUND = (Lightning.name, Softmax.name)
+"""Kinds whose heads are found: by their cubic form, or by that of their outputs near zero."""
 
 
 @dataclass(frozen=True)
@@ -211,14 +216,14 @@ def _from_weights(weights: Weights, request: _Request) -> Heads:
         heads = _exactly(layer_table(weights), request.seed)
     else:
         raise DomainError(f"weights over {domain.name} given; rational numbers or floats are required")
-    if not architecture.rule.is_normalised:
+    if architecture.is_cubic:
         return heads
     values = weights.value_matrices()[0]
     return scale_heads(heads, domain.reduce(sum(values[1:], start=values[0])))
 
 
 def _check_architecture(architecture: Architecture) -> None:
-    if architecture.num_layers != 1 or not (architecture.rule.is_polynomial or architecture.rule.is_normalised):
+    if architecture.num_layers != 1 or architecture.rule.name not in FOUND:
         raise InputError(
             f"{architecture.num_layers} layers of {architecture.kind} attention given;"
             " one lightning or softmax layer is required"
@@ -250,7 +255,7 @@ def _from_box(box: Callable[[Array], Array], architecture: Architecture | None, 
     _check_architecture(architecture)
     if architecture.residual:
         raise InputError("a black box with a skip connection was given; subtract its input from its output")
-    if architecture.rule.is_normalised:
+    if not architecture.is_cubic:
         table, total, accuracy = softmax_table(box, architecture)
         heads = _in_floats(TableSlices(table), replace(request, noise=max(request.noise, accuracy)))
         return scale_heads(heads, total)

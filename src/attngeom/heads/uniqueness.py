@@ -165,7 +165,7 @@ def heads_unique(weights: Weights) -> Uniqueness:
         return Uniqueness(
             standing="theorem", reason="one head is the layer itself", verdict="unique", theorem="one head"
         )
-    if architecture.rule.is_polynomial:
+    if architecture.is_cubic:
         uniqueness = _decide_lightning(weights, heads)
     elif architecture.rule.head_theorem is not None:
         uniqueness = _decide_bounded(weights, heads, architecture.rule.head_theorem)
@@ -323,7 +323,7 @@ def _is_witness(weights: Weights, other: Weights) -> bool:
         return False
 
     def name(A: Array, V: Array) -> str:
-        if rule.is_polynomial:
+        if weights.architecture.is_cubic:
             return str(quadric_table(A, V, domain).tolist())
         # The function of one head with V = 0 does not show A.
         return str((None if domain.is_zero(V) else _seen(A, weights).tolist(), V.tolist()))

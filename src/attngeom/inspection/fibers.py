@@ -54,7 +54,7 @@ def virtual_fiber(weights: Weights, noise: float = 0.0) -> VirtualFiber | None:
     """The fiber of the function in (M, L); None for several heads or a skip connection, which have no (M, L).
 
     Theorem A (softmax): L and M_1..M_j are determined, j the first blind index below l, and M_{j+1}..M_l are free.
-    Theorem A' (causal softmax), Theorems F, F1, Fc (lightning), Theorem S (sigmoid): docs/theorems/comparison.md.
+    Theorem A' (softmax with a mask), Theorems F, F1, Fc (lightning), Theorem S (sigmoid): docs/theorems/comparison.md.
 
     >>> from attngeom.exact import QQ
     >>> from attngeom.network import Architecture, random_weights
@@ -97,7 +97,7 @@ def _seen_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber
     theorem, layers, t = FIBER_THEOREMS[architecture.kind], architecture.num_layers, architecture.tokens
     is_softmax = theorem == "Theorem A"
     if not is_softmax and layers > 1 and (t == 1 or architecture.mask.hides):
-        why = "one token" if t == 1 else "a causal mask"
+        why = "one token" if t == 1 else f"a {architecture.mask} mask"
         return VirtualFiber(None, f"several layers with {why}: L is determined, no theorem covers the M_i", False)
     if t == 1:
         words = "one token: L and the symmetric part of M_1 are determined"
@@ -123,14 +123,14 @@ def _seen_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber
 
 
 def _masked_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:
-    theorem, layers = "Theorem A'", architecture.num_layers
+    theorem, layers, mask = "Theorem A'", architecture.num_layers, architecture.mask
     everything = ("L", *_names(1, layers))
     if architecture.tokens >= 3 or layers == 1:
-        return VirtualFiber(theorem, "causal, t ≥ 3 or one layer: the fiber is the point (M, L)", True, everything)
+        return VirtualFiber(theorem, f"{mask}, t ≥ 3 or one layer: the fiber is the point (M, L)", True, everything)
     if all(is_nonzero(rank) for rank in ranks.M):
-        words = "causal, t = 2 and no M_i is zero: other points of the fiber, if any, have some M_i = 0"
+        words = f"{mask}, t = 2 and no M_i is zero: other points of the fiber, if any, have some M_i = 0"
         return VirtualFiber(theorem, words, False)
-    return VirtualFiber(None, "causal, t = 2 and some M_i may be zero: no theorem covers this point", False)
+    return VirtualFiber(None, f"{mask}, t = 2 and some M_i may be zero: no theorem covers this point", False)
 
 
 def _lightning_fiber(architecture: Architecture, ranks: VirtualRanks) -> VirtualFiber:

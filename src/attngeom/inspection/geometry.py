@@ -190,13 +190,13 @@ def inspect(weights: Weights, noise: float = 0.0, seed: int = 0) -> Inspection:
     architecture = weights.architecture
     if not architecture.is_plain:
         return _inspect_kind(weights, noise, seed)
-    has_virtual, is_lightning = architecture.has_virtual_weights, architecture.rule.is_polynomial
+    has_virtual = architecture.has_virtual_weights
     scaled = in_range(weights) if has_virtual and weights.domain.rounds else weights
     stratum = None
     if has_virtual and architecture.is_cubic:
         ((A,),), ((V,),) = scaled.attention_matrices(), scaled.value_matrices()
         stratum = layer_stratum(A, V, architecture.attention[0], architecture.tokens, scaled.domain, noise)
-    point = scaled if is_lightning else weights
+    point = scaled if architecture.is_homogeneous else weights
     fiber = virtual_fiber(scaled, noise)
     known = "no theorem on the fiber covers this architecture" if fiber is None else fiber.words
     if stratum is not None:

@@ -88,7 +88,7 @@ def expand_network(weights: Weights) -> PolynomialMap:
     x_0_0^9
     """
     architecture = weights.architecture
-    if weights.domain != QQ or not architecture.rule.is_polynomial or architecture.residual:
+    if weights.domain != QQ or not architecture.is_homogeneous:
         raise InputError(
             "weights of another kind given; a lightning network over Q without skip connection is required"
         )

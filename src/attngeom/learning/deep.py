@@ -17,12 +17,13 @@ from attngeom.learning.pairs import Pair, PairFinding
 from attngeom.learning.single import HEADS
 from attngeom.limits.sizes import PRODUCT_FACTORS
 from attngeom.network.architecture import Architecture
+from attngeom.network.attention import Softmax
 from attngeom.network.weights import Weights
 
 
 def hidden_width(architecture: Architecture) -> int | None:
     """The width δ of all hidden layers, if the architecture is one of Theorem C; None if it is not."""
-    if not architecture.rule.is_normalised or architecture.mask.hides or not architecture.has_virtual_weights:
+    if architecture.kind != Softmax.name or architecture.mask.hides or not architecture.has_virtual_weights:
         return None
     return architecture.bottleneck if architecture.tokens >= 2 else None
 
@@ -53,7 +54,7 @@ def deficient_softmax(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ..
     Where L = 0, or for one token, where heads add up to one matrix, only the product of the value maps counts.
     """
     architecture = weights.architecture
-    if not architecture.rule.is_normalised or architecture.residual or weights.domain.rounds:
+    if architecture.kind != Softmax.name or architecture.residual or weights.domain.rounds:
         return None
     if architecture.tokens == 1:
         return _product_alone(weights, "one token attends to itself alone, so the function is the product of the V_i")

@@ -35,7 +35,7 @@ def single_layer(weights: Weights, blocks: tuple[HeadBlocks, ...]) -> PairFindin
     if len(blocks) > 1:
         return bounded_heads(HEADS[rule.name], weights, blocks) if rule.name in HEADS else None
     (head,), (block,) = weights.layers[0], blocks
-    if rule.is_polynomial:
+    if architecture.is_cubic:
         if architecture.tokens < 2:
             return one_lightning_token(head, block, weights.domain)
         return lightning(block, _is_aligned(head, block, weights.domain))

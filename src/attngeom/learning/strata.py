@@ -119,7 +119,7 @@ def _strata(architecture: Architecture) -> Iterator[Stratum]:
     for A, V in _combine(_attention_blocks(layer, "A"), _blocks("V", layer.d_out, layer.value_width, layer.d_in)):
         head = HeadBlocks(A, V, ())
         words = f"{A.words}, {V.words}"
-        if not architecture.rule.is_polynomial:
+        if architecture.kind in BOUNDED:
             finding = bounded(BOUNDED[architecture.kind], head)
             yield Stratum(words, _known(finding.pair), finding.theorem)
         elif A.rank == V.rank == 1:

@@ -39,7 +39,7 @@ def forward_virtual(virtual: VirtualWeights, X: Array) -> Array:
 
 
 def _check_plain(virtual: VirtualWeights) -> None:
-    if virtual.rule.mask.hides or not virtual.rule.is_polynomial:
+    if virtual.rule.mask.hides or not virtual.rule.has_scale:
         raise InputError(f"[G] Lemma 3.6 needs lightning attention and {NO_MASK}; use forward_virtual")
 
 

@@ -130,7 +130,7 @@ def walk(state: State) -> Walk:
     here = symmetry_of(state, architecture).apply(_representative(*key, state["base"]))
     rng = np.random.default_rng(state["seed"])
     X = QQ.convert(rng.integers(-2, 3, (architecture.widths[0], min(architecture.tokens, 3))))
-    domain = QQ if architecture.rule.is_polynomial else RR
+    domain = QQ if architecture.rule.evaluates(QQ) else RR
     outputs = [forward(weights.to(domain), domain.convert(X)) for weights in (given, here)]
     return Walk(given, here, X, outputs[0], outputs[1])
 
@@ -169,7 +169,7 @@ def show(state: State) -> Facts:
     ]
     return {
         "walk": walked,
-        "is_exact": weights.architecture.rule.is_polynomial,
+        "is_exact": weights.architecture.rule.evaluates(QQ),
         "maps": [("input X", walked.X), ("φ(X) at the start", walked.before), ("φ(X) here", walked.after)],
         "layers": layers,
         "norm": sum(float(x) ** 2 for x in weights.vector()) ** 0.5,

@@ -261,6 +261,14 @@ class Attention(Kind):
         """The rule with the same set of functions that is used mod p: A/τ runs over the same matrices as A."""
         return replace(self, temperature=ONE)
 
+    def evaluates(self, domain: Domain) -> bool:
+        """Whether a domain can compute P from scores; over others its entries are formal, or enclosed by balls."""
+        return self.is_polynomial or not domain.is_exact
+
+    def growth(self, layers: int) -> float:
+        """How many times relative errors of the weights those of the outputs are: each layer adds three."""
+        return 3.0 * layers
+
     @abstractmethod
     def weights(self, S: Array, domain: Domain) -> Array:
         """P for scores S; DomainError where the domain cannot evaluate it."""

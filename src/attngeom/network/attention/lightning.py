@@ -74,6 +74,10 @@ class Lightning(Attention):
     def view(self, tokens: int) -> View:
         return "scaled"
 
+    def growth(self, layers: int) -> float:
+        """Errors of degree 3^l multiply by it."""
+        return 3.0**layers
+
     def weights(self, S: Array, domain: Domain) -> Array:
         return self.hide(S)
 
