@@ -107,6 +107,11 @@ def refuse_format(path: Path) -> None:
         )
     if path.suffix.lower() == ".gguf":
         name = path.name[:50]
+        if (path.parent / "config.json").exists():
+            raise FormatError(
+                f"{name} is a whole model; give the file itself, not its folder, to attngeom inspect, compare, "
+                "fingerprint, canonicalize, teleport or model"
+            )
         raise FormatError(
             f"{name}: a GGUF file alone does not fix the function; put config.json of its model beside it and give "
             f"the file, or: attngeom compare FOLDER {name}"

@@ -46,10 +46,12 @@ def test_every_command_has_help_and_the_shared_options(line, command, capsys):
         ("Compare", "compare"),
         ("implicitise", "implicitize"),
         ("gui", "explore"),
+        ("model kinship", "model lineage (see attngeom model --help)"),
+        ("atlas sweep", "atlas run (see attngeom atlas --help)"),
     ],
 )
 def test_near_misses_are_answered_with_what_to_type(word, command, capsys):
-    assert run([word, "--json"]) == 2
+    assert run([*word.split(), "--json"]) == 2
     assert capsys.readouterr().err == f"attngeom: no command {word!r}; did you mean: attngeom {command}\n"
 
 

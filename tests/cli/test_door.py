@@ -70,6 +70,9 @@ def test_adapters_are_moved_and_have_fingerprints(folder, capsys):
     tensors = [load_file(folder / name / "adapter_model.safetensors") for name in ("lora", "moved")]
     assert np.abs(tensors[0]["m.lora_A.weight"] - tensors[1]["m.lora_A.weight"]).max() > 0.1
     assert call(capsys, "compare", folder / "lora", folder / "moved")["same_change"] is True
+    file = folder / "lora" / "adapter_model.safetensors"
+    assert call(capsys, "fingerprint", file)["modules"] == before
+    assert call(capsys, "compare", file, folder / "moved")["same_change"] is True
     # An exact symmetry without rounding leaves the fingerprint, one bit elsewhere does not.
     swapped = {
         "m.lora_A.weight": 2 * tensors[0]["m.lora_A.weight"][::-1],
@@ -90,6 +93,7 @@ def test_adapters_are_moved_and_have_fingerprints(folder, capsys):
         (["model", "inspect", "x.gguf"], "GGUF"), (["model", "compare", "pickled", "a"], "save_pretrained"),
         (["model", "align", "lora", "lora", "--out", "n"], "no gauge beside GL"), (["inspect", "empty"], "are missing"),
         (["teleport", "lora", "--out", "n", "--parts", "qk"], "--parts given for a LoRA adapter"),
+        (["model", "fingerprint", "w.json"], "leave out the word model"), (["dim", "a"], "attngeom model)"),
         (["compare", "a", "nowhere"], "does not exist"), (["canonicalize", "a", "--out", "b"], "exists already"),
     ],
 )  # fmt: skip

@@ -188,7 +188,11 @@ def test_one_door(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", folder, str(path)]) == 0 == run(["compare", str(path), folder, "--workers", "2"])
     assert run(["inspect", str(path)]) == 2 and "put config.json" in capsys.readouterr().err
     (tmp_path / "config.json").write_text((DATA / "llama" / "config.json").read_text())
+    assert run(["compare", folder, str(tmp_path)]) == 0
     coarse = str(convert("llama", tmp_path / "coarse.gguf", "Q8_0"))
+    capsys.readouterr()
+    assert run(["dim", str(path)]) == 2 == run(["inspect", str(tmp_path)])
+    assert all("give the file itself, not its folder" in line for line in capsys.readouterr().err.splitlines())
     prints = []
     for model in (folder, str(path), coarse):
         assert run(["fingerprint", model, "--json"]) == 0

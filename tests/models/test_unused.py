@@ -58,28 +58,27 @@ def shares(pairs: list[tuple[Model, Model]], kinds: dict[str, range]) -> np.ndar
 
 
 @pytest.mark.parametrize(
-    ("ties", "counts"), [("none", [8]), ("all rows equal", [8]), ("rows equal in pairs", [2, 2, 2, 2])]
+    ("ties", "counts"), [("none", [8]), ("all equal in the child", [8]), ("two equal in the parent", [6])]
 )
 def test_independent_models_find_as_many_as_chance(ties, counts):
-    """Also where the other model is anything: here its rows grow with their ids."""
+    """Also where the other model is anything: here its rows grow with their ids, or are all equal."""
     count, pairs = choose(150, 1500), []
     for seed in range(count):
         rng = np.random.default_rng([seed, 1])
-        rows = {"none": rng.normal(size=(8, 16)), "all rows equal": np.ones((8, 16))}.get(ties)
-        if rows is None:
-            rows = np.repeat(rng.normal(size=(4, 16)), 2, axis=0)[rng.permutation(8)]
+        rows, others = rng.normal(size=(8, 16)), np.arange(8)[:, None] + rng.normal(size=(8, 16))
+        if ties == "two equal in the parent":
+            rows[rng.permutation(8)[:2]] = 1.0
+        if ties == "all equal in the child":
+            others[:] = others[0]
         parent = with_rows(random_model(CONFIG, 2 * seed + 10**6), rows, range(40, 48))
-        child = with_rows(
-            random_model(CONFIG, 2 * seed + 1), np.arange(8)[:, None] + rng.normal(size=(8, 16)), range(40, 48)
-        )
-        pairs.append((parent, child))
+        pairs.append((parent, with_rows(random_model(CONFIG, 2 * seed + 1), others, range(40, 48))))
     law = np.array([float(tail(counts, k)) for k in (1, 2, 3)])
     spread = 4 * np.sqrt(law * (1 - law) / count)
     assert np.all(np.abs(shares(pairs, {"given": range(40, 48)}) - law) < spread)
 
 
 @pytest.mark.parametrize("filled", ["zero", "one row", "padding"])
-def test_rows_that_were_not_drawn_like_others_are_kinds_of_their_own(filled):
+def test_rows_that_were_not_drawn_like_others_are_left_out(filled):
     """Two makers who leave the same ids at zero, or fill them with one row, or pad with zero, are not related."""
     count, pairs, start = choose(150, 1500), [], 47 if filled == "padding" else 44
     for seed in range(count):
@@ -91,10 +90,14 @@ def test_rows_that_were_not_drawn_like_others_are_kinds_of_their_own(filled):
             row = rng.normal(size=16) if filled == "one row" else np.zeros(16)
             models.append(with_rows(model, np.tile(row, (48 - start, 1)), range(start, 48)))
         pairs.append(tuple(models))
-    law = np.array([float(tail([7] if filled == "padding" else [4, 4], k)) for k in (1, 2, 3)])
+    law = np.array([float(tail([start - 40], k)) for k in (1, 2, 3)])
     spread = 4 * np.sqrt(law * (1 - law) / count)
     for kinds in ({"all": range(40, 48)}, {"bytes": range(40, start), "beyond": range(start, 48)}):
         assert np.all(np.abs(shares(pairs, kinds) - law) < spread)
+    parent, child = map(view_of, pairs[0])
+    assert unused_test(parent, child, {"beyond": range(start, 48)}) is None
+    test = unused_test(parent, parent, {"all": range(40, 48)})
+    assert test is not None and test.tokens == test.own == start - 40
 
 
 def test_disguised_copies_find_all():

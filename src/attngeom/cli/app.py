@@ -28,7 +28,7 @@ from typer.main import get_command
 
 import attngeom
 from attngeom.cli import EXIT_INTERRUPTED
-from attngeom.cli.commands import COMMANDS, GROUPS, suggest
+from attngeom.cli.commands import COMMANDS, EXAMPLES, GROUPS, suggest
 from attngeom.cli.parameters import finish_helps, name_arguments, use_own_converters
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.files import refuse_format
@@ -43,6 +43,7 @@ EXIT_CLOSED_PIPE = 141
 VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
 """Exit codes of yes, no and cannot be told."""
 WEIGHTS_COMMANDS = ("compare", "inspect", "canonicalize", "teleport", "fingerprint")
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 Kind = Literal["weights", "model", "other"]
 COMPLETION = "_ATTNGEOM_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -140,9 +141,12 @@ def _called(arguments: list[str]) -> str | None:
         os.environ["COLUMNS"] = "1000"
         line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
         words = line.split()[1:]
-    name = next((word for word in words if not word.startswith("-")), None)
+    name, inner = ([word for word in words if not word.startswith("-")] + [None, None])[:2]
     if name is not None and name not in COMMANDS and COMPLETION not in os.environ:
         raise InputError(f"no command {name[:40]!r}; {suggest(name)}")
+    is_group = any(key.startswith(f"{name} ") for key in EXAMPLES)
+    if is_group and inner is not None and f"{name} {inner}" not in EXAMPLES and COMPLETION not in os.environ:
+        raise InputError(f"no command {f'{name} {inner}'[:40]!r}; {suggest(inner, str(name))}")
     return name if name in COMMANDS else None
 
 
@@ -171,7 +175,14 @@ def lead(arguments: list[str]) -> list[str]:
     ['compare', 'a.json', 'b.json']
     """
     place = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
-    if place is None or arguments[place] not in WEIGHTS_COMMANDS or {"-h", "--help"} & set(arguments):
+    if place is None or {"-h", "--help"} & set(arguments):
+        return arguments
+    if arguments[place] == "model":
+        files = (path for path in map(Path, _given(arguments[place + 2 :])) if path.is_file())
+        odd = next(filter(_is_idealised, files), None)
+        if odd is not None:
+            raise InputError(f"{odd.name[:60]} has idealised weights; leave out the word model, or give a model")
+    if arguments[place] not in WEIGHTS_COMMANDS:
         return arguments
     paths = [Path(word) for word in _given(arguments[place + 1 :])]
     kinds = {path: kind_of(path) for path in paths}
@@ -201,18 +212,21 @@ def kind_of(path: Path) -> Kind:
         return "model"
     if path.is_file():
         refuse_format(path)
+    if path.name in ("config.json", *ADAPTER_FILES) and path.is_file():
+        return "model"
     if path.suffix == ".safetensors" and path.is_file():
         return "weights" if _is_idealised(path) or not (path.parent / "config.json").is_file() else "model"
-    if path.name == "config.json" and path.is_file():
-        return "model"
     return "weights" if path.is_file() else "other"
 
 
 def _is_idealised(path: Path) -> bool:
-    """Whether a safetensors file says in its header that it has weights of an idealised network."""
+    """Whether a file says at its begin that it has weights of an idealised network."""
     try:
         with path.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
+            start = stream.read(8)
+            if start.lstrip().startswith(b"{"):
+                return b'"attngeom/' in start + stream.read(200)
+            size = int.from_bytes(start, "little")
             header = json.loads(stream.read(size)) if size <= SAFETENSORS_HEADER else {}
     except (OSError, ValueError):
         return False

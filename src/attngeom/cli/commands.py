@@ -136,14 +136,21 @@ EXAMPLES = {
 """For each command, or command of a group, what to type behind ``attngeom``."""
 
 
-def suggest(word: str) -> str:
-    """What to type in place of a word that is no command.
+def suggest(word: str, group: str = "") -> str:
+    """What to type in place of a word that is no command, or no command of a group.
 
     >>> suggest("llc"), suggest("comapre")
     ('did you mean: attngeom lambda', 'did you mean: attngeom compare')
-    >>> suggest("banana")
-    'type attngeom --help for all commands'
+    >>> suggest("kinship", "model")
+    'did you mean: attngeom model lineage (see attngeom model --help)'
+    >>> suggest("banana", "model")
+    'type attngeom model --help for all commands'
     """
-    meant = {other: name for name, others in MEANT.items() for other in others} | {name: name for name in COMMANDS}
+    names = {name.removeprefix(f"{group} "): name for name in (EXAMPLES if group else COMMANDS)}
+    meant = {other: name for name, others in MEANT.items() for other in others} | names
+    meant = {other: name for other, name in meant.items() if name.startswith(f"{group} ".lstrip())}
     near = difflib.get_close_matches(word.lower().replace("_", "-"), meant, n=1, cutoff=0.75)
-    return f"did you mean: attngeom {meant[near[0]]}" if near else "type attngeom --help for all commands"
+    others = f"attngeom {group} --help" if group else "attngeom --help"
+    if not near:
+        return f"type {others} for all commands"
+    return f"did you mean: attngeom {meant[near[0]]}" + (f" (see {others})" if group else "")

@@ -52,7 +52,7 @@ PARTS = "qk,vo,heads,units,norms,biases"
 """The names of :data:`attngeom.models.orbits.PARTS`; nothing of the models is loaded for a help."""
 
 
-group = typer.Typer(help="The same questions for real transformers.", no_args_is_help=True)
+group = typer.Typer(help="The same questions for real transformers.")
 
 
 @contextmanager

@@ -51,7 +51,10 @@ def open_tensors(path: str | Path) -> Iterator[TensorFile]:
     """Open a safetensors file; truncated, hostile and foreign files raise FormatError."""
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path} does not exist or is not a file; give the path of a safetensors file")
+        what = "is a folder" if path.is_dir() else "does not exist or is not a file"
+        raise InputError(
+            f"{path} {what}; a file with weights of an idealised network is required (transformers: attngeom model)"
+        )
     refuse_format(path)
     try:
         with safe_open(str(path), framework="numpy") as stream:

@@ -105,8 +105,8 @@ class Adapter:
 
 
 def open_adapter(path: str | Path) -> Adapter:
-    """The adapter of a folder; names, shapes and types of all tensors are checked."""
-    folder = Path(path)
+    """The adapter of a folder, or of a file in it; names, shapes and types of all tensors are checked."""
+    folder = Path(path).parent if Path(path).name in (CONFIG, WEIGHTS) else Path(path)
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder} has no {CONFIG}; a folder of a LoRA adapter is required")
     config = read_json(safe_path(folder, CONFIG))

@@ -324,16 +324,17 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
     """A transformer from a folder or safetensors file, a state dict with its config, or a module with both.
 
-    A folder needs config.json and safetensors weights, in one file or in shards with an index; a GGUF file is read with
-    the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch is not imported). Every
-    tensor that the config asks for is checked for its name, shape and type before the function returns; values are
-    loaded later, layer by layer.
+    A folder needs config.json and safetensors weights, in one file or in shards with an index, or one GGUF file, read
+    with the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch is not imported).
+    Every tensor that the config asks for is checked for its name, shape and type before the function returns; values
+    are loaded later, layer by layer.
     """
     if isinstance(source, str | Path):
         path = Path(source)
         folder = path if path.is_dir() else path.parent
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
+        path = _only_gguf(path)
         if path.suffix.lower() == ".gguf" and path.is_file():
             from attngeom.models.gguf import open_gguf  # stands on this module
 
@@ -352,6 +353,12 @@ def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
         state = to_disk_names(source.state_dict(), settings.get("model_type"))
         return assemble(wrap_state(state), settings, None)
     raise InputError(f"{type(source).__name__} given; a folder, a state dict or a module with a config is required")
+
+
+def _only_gguf(path: Path) -> Path:
+    """The GGUF file of a folder that has one and no other weights; else the path."""
+    files = list(path.glob("*.gguf")) if path.is_dir() and not any(path.glob("*.safetensors")) else []
+    return files[0] if len(files) == 1 else path
 
 
 def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:

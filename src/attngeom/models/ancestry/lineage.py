@@ -199,7 +199,7 @@ def _compare(
     kinds, untested = _kinds(parent, words, unused)
     test = unused_test(near, far, kinds, seed=seed, tries=tries, tokens=tokens) if kinds else None
     if kinds and test is None:
-        untested = "fewer than two of the unused tokens are in both vocabularies"
+        untested = "fewer than two unused tokens are in both vocabularies with rows of their own in the parent"
     return Parentage(
         path=_name(parent), similarity=aligned.similarity, heads=aligned.heads, units=aligned.units, layers=matches,
         shared=tuple(shared), width=change.rank or child.spec.width, stream=change.source, table=aligned.table,

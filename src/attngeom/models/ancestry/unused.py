@@ -7,9 +7,9 @@ assignment. All of this commutes with permuting the rows of A, and ties fall at 
 anew first: the matching is a uniform permutation, whatever B is. So the number of tokens that find their own name has
 the law of the fixed points of a uniform permutation, P(at least k) ≤ 1/k!. Tokens of several kinds are matched within
 their kind: kinds are not alike, and two makers who both leave unused ids at zero would seem to be related. Rows of A at
-zero, and rows that occur more than once, are kinds of their own: given which names these are, the law of A is still
-that of permuted rows within each of them, and a row for padding, or rows that a tool filled, do not find themselves
-because the other maker had the same one.
+zero, and rows that occur more than once, are left out: they tell nothing, and given which names have the others, the
+law of A is still that of permuted rows. So padding, or rows that a tool filled, do not find themselves because the
+other maker had the same.
 
 Names of tokens, and tokens that no text contains, are read from the tokenizer files of a folder, without a library.
 They come in kinds: ids that the tokenizer does not use, bytes that UTF-8 does not have, and names that say that they
@@ -192,7 +192,7 @@ def unused_test(
     parent: ModelView, child: ModelView, kinds: Mapping[str, Sequence[int]], *, seed: int = 0, tries: int = 1,
     tokens: Array | None = None,
 ) -> UnusedTest | None:  # fmt: skip
-    """The test for tokens that the parent never saw, by kind; None where fewer than two are in both models."""
+    """The test for tokens that the parent never saw, by kind; None where fewer than two can be told apart."""
     twin = _names_in_child(parent.model.spec.vocabulary, child.model.spec.vocabulary, tokens)
     rng = np.random.default_rng([seed, 77])
     near, far = _tables(parent), _tables(child)
@@ -201,7 +201,9 @@ def unused_test(
         kept = np.array(sorted(i for i in set(ids) if i in twin), dtype=int)
         if len(kept) > MATCHED_TOKENS:
             kept = np.sort(rng.choice(kept, MATCHED_TOKENS, replace=False))
-        chosen += [(kind, places) for places in _alike(near, kept) if len(places) > 1]
+        kept = _told_apart(near, kept)
+        if len(kept) > 1:
+            chosen.append((kind, kept))
     if not chosen:
         return None
     every = {int(i) for ids in kinds.values() for i in ids}
@@ -219,25 +221,19 @@ def unused_test(
         order, columns = assign(scores)
         own += int((names[order] == places[columns]).sum())
     counts = [len(places) for _, places in chosen]
-    by_kind = {kind: sum(len(places) for own_kind, places in chosen if own_kind == kind) for kind, _ in chosen}
     p = min(1.0, tries * float(tail(counts, own)))
-    return UnusedTest(tokens=sum(counts), own=own, p=p, kinds=by_kind, seed=seed)
+    return UnusedTest(tokens=sum(counts), own=own, p=p, kinds={kind: len(places) for kind, places in chosen}, seed=seed)
 
 
-def _alike(tables: Mapping[str, Array], places: Array) -> list[Array]:
-    """Places by what their rows are: not zero and single, all zero, or one value several times.
+def _told_apart(tables: Mapping[str, Array], places: Array) -> Array:
+    """The places whose rows are not zero and occur once.
 
-    >>> [part.tolist() for part in _alike({"head": np.array([[1.0], [2], [0], [1], [3], [0]])}, np.arange(6))]
-    [[1, 4], [2, 5], [0, 3]]
+    >>> _told_apart({"head": np.array([[1.0], [2], [0], [1], [3], [0]])}, np.arange(6)).tolist()
+    [1, 4]
     """
-    if not len(places):
-        return []
     rows = np.concatenate([table[places] for table in tables.values()], axis=1)
     _, values, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    values, is_zero = values.reshape(-1), ~rows.any(axis=1)
-    repeated = [places[(values == value) & ~is_zero] for value in np.flatnonzero(counts > 1)]
-    groups = [places[(counts[values] == 1) & ~is_zero], places[is_zero], *repeated]
-    return [group for group in groups if len(group)]
+    return np.asarray(places[(counts[values.reshape(-1)] == 1) & rows.any(axis=1)])
 
 
 def _names_in_child(rows: int, child_rows: int, tokens: Array | None) -> dict[int, int]:
