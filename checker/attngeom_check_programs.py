@@ -52,7 +52,7 @@ class Program:
     (part, class, multiple); order (row, rank, place): is this cell of the row of that rank; else a function of a cell.
     Cell 0 is the number 0, cell 1 the number 1."""
     def __init__(self, record):
-        nodes = keys(record, ("format", "version", "nodes", "output"), "program")["nodes"]
+        self.record, nodes = record, keys(record, ("format", "version", "nodes", "output"), "program")["nodes"]
         require(record["format"] == "attngeom/program" and type(nodes) is list and nodes, "no program")
         integer(record["version"], 1, 1, "version")
         self.cells, self.leaves = [("constant", ZERO), ("constant", Fraction(1))], {"parameter": {}, "input": {}}
@@ -128,7 +128,8 @@ def arguments(kind, data):
 class Place:
     """A program at a named point: the values of its cells mod the primes of the chain, None where there are none."""
     def __init__(self, program, record):
-        self.program, self.region, self.drawn = program, integer(record["region"], 0, 10**6, "region"), {}
+        self.record, self.region, self.drawn = record, integer(record["region"], 0, 10**6, "region"), {}
+        self.program = program
         self.points = {p: Point(record, p) for p in (*CHAIN, 4097)}
         self.weights = [self.leaf(CHAIN[0], "w0", 0, *program.cells[cell]) for cell in program.weights]
     def leaf(self, p, label, index, kind, place):
@@ -578,23 +579,40 @@ def exists(place, tensors):
         left = {cell for cell in left if not values[cell]}
     return not left
 
+def derive(record, places):
+    """The program with these nodes, which no input reaches, as weights, without the weights behind them alone."""
+    rows, moving, needed = record["nodes"], [], {record["output"]}
+    for operation, sources, *_ in rows: moving.append(operation == "input" or any(moving[k] for k in sources))
+    still = type(places) is list and not any(moving[integer(k, 0, len(rows) - 1)] for k in places)
+    require(still, "derived weights rest on weights alone")
+    for k in reversed(range(len(rows))): needed |= {*rows[k][1]} if k in needed and k not in places else set()
+    def derived(k, operation, sources, shape, data):
+        if k in needed and k in places: return ["parameter", [], shape, {"name": f"derived {k}"}]
+        if k in needed or operation != "parameter": return [operation, sources, shape, data]
+        return ["constant", [], shape, {"entries": ["0"] * math.prod(shape)}]
+    return {**record, "nodes": [derived(k, *row) for k, row in enumerate(rows)]}
+
 METHODS = {"weights": (), "coefficients": (), "symmetries": ("fields",), "folds": ("folds", "fields"),
-           "slice": ("fields", "fixed", "slice_fields")}
+           "slice": ("fields", "fixed", "slice_fields"), "derived": ("nodes", "upper")}
 
 def upper_bound(program, upper, rows, place):
     """What the method of the upper bound gives, and why. Gradients show at once that a field is no symmetry."""
     require(type(upper) is dict, "upper: an object is required")
-    method, N = choice(upper.get("method"), METHODS, "upper bound by"), len(program.weights)
-    keys(upper, ("method", *METHODS[method]), "upper")
+    method = choice(upper.get("method"), [*METHODS][: 5 if rows is None else 6], "upper bound by")
+    N, _ = len(program.weights), keys(upper, ("method", *METHODS[method]), "upper")
     if method == "weights": return N, "there are no more weights"
     if method == "coefficients": return Symbols(program).coefficients(), "the coefficients of the outputs are no more"
+    if method == "derived":
+        other = Program(derive(program.record, upper["nodes"]))
+        bound, why = upper_bound(other, upper["upper"], None, Place(other, place.record))
+        return bound, f"{why}, of derived weights"
     fields, names = read_fields(upper["fields"], range(N)), program.leaves["parameter"]
     (w,) = Point(COUNT, CHAIN[0]).draw("fields", 1, N)
     if method == "folds":
         symbols = Symbols(program, lambda symbols: fold_gains(symbols, upper["folds"]))
         return N - orbit(symbols, fields, w), f"{len(fields)} fields are symmetries with gains taken into matrices"
     for number, own in enumerate(vector(field, place.weights) for field in fields):
-        still = all(sum(map(mul, own, row)) % CHAIN[0] == 0 for row in rows)
+        still = all(sum(map(mul, own, row)) % CHAIN[0] == 0 for row in rows or ())
         require(still, f"field {number} changes an output mod {CHAIN[0]}: it is no symmetry")
     if method == "symmetries": return N - orbit(Symbols(program), fields, w), f"{len(fields)} fields are symmetries"
     require(type(upper["fixed"]) is dict and set(upper["fixed"]) < set(names), "names of some weights are required")

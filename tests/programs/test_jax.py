@@ -88,6 +88,10 @@ WRITTEN = {
         lambda w, x: jax.lax.associative_scan(combine, (jax.nn.sigmoid(x @ w["A"]), x))[1], SQUARE, (4, 2), 4
     ),
     "loop": (lambda w, x: jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(w["A"] @ c) + i, x), SQUARE, (2,), 4),
+    "while with a counter": (
+        lambda w, x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, jnp.tanh(w["A"] @ c[1])), (0, x))[1],
+        SQUARE, (2,), 4,
+    ),
     "vmap of rows": (lambda w, x: jax.vmap(lambda r: jnp.tanh(r @ x))(w["A"]).sum(), SQUARE, (2,), 4),
     "derivative that lies": (lambda w, x: wrong_derivative(w["A"] @ x), SQUARE, (2,), 4),
     "no gradient": (lambda w, x: jax.lax.stop_gradient(w["A"]) @ x, SQUARE, (2,), 4),

@@ -219,7 +219,7 @@ class NamedPoint:
             samples += [drawn[k] for k in there.tolist()]
             start = max(start + 64, 1 + max(self._last_index(sample) for sample in drawn))
             # Each root in the cone of an output exists at every other sample: up to ten of them are waited for.
-            if start > 256 + 16 * count and len(samples) * 1024 < start:
+            if start > 256 + 16 * count and len(samples) * 2**14 < start:
                 raise SingularError("the program does not exist at most samples; another point is required")
         return samples, full
 

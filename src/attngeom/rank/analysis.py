@@ -17,6 +17,7 @@ from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS
 from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.rank.chance import LikelyRank, estimate_rank
+from attngeom.rank.cuts import weights_behind
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import RankBound, bound_rank, count_samples
@@ -219,8 +220,12 @@ def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[Fi
     """The fiber by algebra: what the slice fixes, and the orbits of what is left."""
     if upper.method == "folds":
         return split_fiber(program, upper.fold_fields, seed)
+    parts = split_fiber(program, upper.fields, seed)
+    more = program.num_parameters - upper.value - sum(part.count for part in parts)
+    if upper.cuts and more:
+        return [*parts, FiberPart(name="on derived weights", count=more, tensors=weights_behind(program, upper.cuts))]
     if upper.slice is None:
-        return split_fiber(program, upper.fields, seed)
+        return parts
     words: dict[Fixed, str] = {1: "torus", 0: "shift"}
     inner, fixed = upper.slice.program, upper.slice.fixed
     if set(fixed) <= set(gains_and_biases(program)):
@@ -233,8 +238,6 @@ def _split(program: Program, upper: Upper, dimension: int, seed: int) -> list[Fi
             for name, number in fixed.items()
         ]
         return parts + split_fiber(inner, upper.slice_fields, seed)
-    parts = split_fiber(program, upper.fields, seed)
-    more = program.num_parameters - upper.value - sum(part.count for part in parts)
     moved = {k for field in upper.slice_fields for k, _ in field}
     names = tuple(name for name, span in inner.offsets.items() if moved & set(range(span.start, span.stop)))
     return [*parts, FiberPart(name=f"linear for fixed {' and '.join(fixed)}", count=more, tensors=names)]
@@ -251,7 +254,9 @@ def _conclude(
         "slice": "symmetries proven node by node, on a slice",
         "folds": "symmetries proven node by node, with gains taken into the matrices behind them",
     }
-    ground = f"{rank_proof.reason}; at most {upper.value}: {words[upper.method]}"
+    own = upper if upper.inner is None else upper.inner
+    of_derived = "" if upper.inner is None else ", of weights that are derived from these"
+    ground = f"{rank_proof.reason}; at most {upper.value}: {words[own.method]}{of_derived}"
     if rank_proof.standing == "undecided":
         return "undecided", f"the rank {lower.value} may be too large: {ground}"
     if lower.value > upper.value:
@@ -320,6 +325,14 @@ def certify_network(answer: Analysis) -> Certificate:
         "outputs": list(answer.lower.outputs),
         "columns": list(answer.lower.columns),
     }
+    claim = {"kind": "network", "program": answer.program.to_json(), "dimension": answer.dimension}
+    provenance = {"seed": answer.seed, "primes": [point.prime]}
+    return Certificate(claim, {"lower": lower, "upper": _write_upper(upper)}, provenance)
+
+
+def _write_upper(upper: Upper) -> dict[str, Any]:
+    if upper.inner is not None:
+        return {"method": "derived", "nodes": list(upper.cuts), "upper": _write_upper(upper.inner)}
     above: dict[str, Any] = {"method": "weights" if upper.method == "all weights" else upper.method}
     if upper.method in ("symmetries", "slice"):
         above["fields"] = _write(upper.fields)
@@ -328,9 +341,7 @@ def certify_network(answer: Analysis) -> Certificate:
     if upper.method == "folds":
         folds = [[x.matrix, x.axis, x.gain, x.shift, x.bias] for x in upper.folds]
         above |= {"folds": folds, "fields": _write(upper.fold_fields)}
-    claim = {"kind": "network", "program": answer.program.to_json(), "dimension": answer.dimension}
-    provenance = {"seed": answer.seed, "primes": [point.prime]}
-    return Certificate(claim, {"lower": lower, "upper": above}, provenance)
+    return above
 
 
 def _write(fields: Sequence[Field]) -> list[list[list[Any]]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from attngeom.limits.work import ENTRY_WEIGHTS, SLICED_WEIGHTS
 from attngeom.programs import Program
 from attngeom.programs.passes import Traces
 from attngeom.programs.points import NamedPoint, Progress, Sample
+from attngeom.rank.cuts import cut, find_cuts
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.folds import Fold, find_folds, fold
 from attngeom.rank.lower import RankBound, bound_rank
@@ -30,7 +31,7 @@ from attngeom.verification.derivations import Derivations
 class Upper:
     """An upper bound for the dimension: by symmetries that were proven, on a slice, in other coordinates, or not.
 
-    Or by coefficients. ``fields`` are symmetries of the network itself in every case.
+    Or by coefficients, or of derived weights (``inner``). ``fields`` are always symmetries of the network itself.
     """
 
     value: int
@@ -41,6 +42,8 @@ class Upper:
     slice_fields: tuple[Field, ...] = ()
     folds: tuple[Fold, ...] = ()
     fold_fields: tuple[Field, ...] = ()
+    cuts: tuple[int, ...] = ()
+    inner: Upper | None = None
 
 
 def bound_above(
@@ -63,22 +66,12 @@ def bound_above(
         return best
     try:
         proofs = derivations_at(point if wider is None else NamedPoint(wider, point.name, point.region))
-        searches: list[Callable[[RankBound, int], Symmetries]] = [partial(find_symmetries, progress=progress)]
-        if quick:
-            searches.insert(0, find_suggested)
-        if program.num_parameters <= ENTRY_WEIGHTS:
-            searches.append(partial(find_symmetries, progress=progress, ansatz=Ansatz.of_entries(program)))
-        for search in searches:
-            symmetries = search(lower, seed)
-            fields, unproven = _prove(proofs, symmetries.fields, progress)
-            value = program.num_parameters - len(choose_independent(program, fields, seed))
-            if value <= best.value:
-                # A later search may look for more and find less: fields whose coefficients are not seen to be rational.
-                unproven += symmetries.lost
-                best = Upper(value=value, method="symmetries", fields=fields, unproven=unproven)
-            if value == lower.value:
-                return best
+        for fields, unproven, orbit in _find_orbits(lower, proofs, lower.value, seed, progress, quick):
+            value = program.num_parameters - orbit
+            best = Upper(value=value, method="symmetries", fields=fields, unproven=unproven)
     except SizeError:
+        return best
+    if best.value == lower.value:
         return best
     candidates = [best]
     if wider is not None:
@@ -94,9 +87,41 @@ def bound_above(
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_in_folds(lower, fields, seed, progress)
     candidates += [] if is_plain else count
+    if min(x.value for x in candidates) > lower.value:
+        candidates += _bound_of_derived(lower, best, seed, progress)
     if min(x.value for x in candidates) > lower.value and program.num_parameters <= SLICED_WEIGHTS:
         candidates += _bound_on_slices(lower, min(candidates, key=lambda x: x.value), seed)
     return min(candidates, key=lambda x: x.value)
+
+
+def _find_orbits(
+    bound: RankBound,
+    proofs: Derivations,
+    goal: int,
+    seed: int,
+    progress: Progress | None = None,
+    quick: bool = False,
+) -> Iterator[tuple[tuple[Field, ...], int, int]]:
+    """Proven fields, how many others were not proven, and the dimension of the orbits, from one search after the other.
+
+    The searches become wider; they end where the orbits leave ``goal`` dimensions.
+    """
+    program, most = bound.point.program, 0
+    searches: list[Callable[[RankBound, int], Symmetries]] = [partial(find_symmetries, progress=progress)]
+    if quick:
+        searches.insert(0, find_suggested)
+    if program.num_parameters <= ENTRY_WEIGHTS:
+        searches.append(partial(find_symmetries, progress=progress, ansatz=Ansatz.of_entries(program)))
+    for search in searches:
+        symmetries = search(bound, seed)
+        fields, unproven = _prove(proofs, symmetries.fields, progress)
+        orbit = len(choose_independent(program, fields, seed))
+        # A later search may look for more and find less: fields whose coefficients are not seen to be rational.
+        if orbit >= most:
+            most = orbit
+            yield fields, unproven + symmetries.lost, orbit
+        if program.num_parameters - orbit == goal:
+            break
 
 
 class _FreePatterns(NamedPoint):
@@ -166,12 +191,17 @@ def _bound_of(
     section: Slice, lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None = None
 ) -> Upper:
     """The bound by symmetries of a slice, which these fields reach."""
-    inner = bound_rank(section.program, seed)
-    proofs = derivations_at(inner.point)
-    own, unproven = _prove(proofs, find_symmetries(inner, seed, progress).fields, progress)
-    orbit = len(choose_independent(section.program, own, seed))
-    value = lower.point.program.num_parameters - section.count - orbit
+    own, unproven, value = _bound_inside(section.program, lower.value, seed, progress)
     return Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=section, slice_fields=own)
+
+
+def _bound_inside(
+    program: Program, goal: int, seed: int, progress: Progress | None
+) -> tuple[tuple[Field, ...], int, int]:
+    """Proven fields of another program with the same functions, how many were not proven, and what they leave."""
+    inner = bound_rank(program, seed)
+    *_, (fields, unproven, orbit) = _find_orbits(inner, derivations_at(inner.point), goal, seed, progress)
+    return fields, unproven, program.num_parameters - orbit
 
 
 def _bound_on_slices(lower: RankBound, best: Upper, seed: int) -> list[Upper]:
@@ -199,7 +229,15 @@ def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
     folds = find_folds(program)
     if not folds:
         return []
-    inner = bound_rank(fold(program, folds), seed)
-    own, unproven = _prove(derivations_at(inner.point), find_symmetries(inner, seed, progress).fields, progress)
-    value = program.num_parameters - len(choose_independent(inner.point.program, own, seed))
+    own, unproven, value = _bound_inside(fold(program, folds), lower.value, seed, progress)
     return [Upper(value=value, method="folds", fields=fields, unproven=unproven, folds=tuple(folds), fold_fields=own)]
+
+
+def _bound_of_derived(lower: RankBound, best: Upper, seed: int, progress: Progress | None) -> list[Upper]:
+    """The bound for the functions of the weights that are derived from others before they meet inputs."""
+    places = find_cuts(lower.point.program)
+    other = cut(lower.point.program, places) if places else None
+    if other is None:
+        return []
+    inner = bound_above(bound_rank(other, seed), seed, progress)
+    return [replace(best, value=inner.value, method="derived", cuts=places, inner=inner)]

@@ -125,7 +125,14 @@ class NetworkClaim:
             return self._check_slice(record)
         if method == "folds":
             return self._check_folds(record)
-        raise FormatError("the method of an upper bound must be weights, coefficients, symmetries, slice or folds")
+        if method == "derived":
+            upper = read_object(record, ("method", "nodes", "upper"), "upper")
+            if not isinstance(upper["upper"], Mapping) or upper["upper"].get("method") == "derived":
+                raise FormatError("the bound for derived weights must be by another method")
+            inner = replace(self, program=_cut(self.program, upper["nodes"]))._check_upper(upper["upper"])
+            return Proof(inner.standing, f"of derived weights: {inner.reason}")
+        words = "weights, coefficients, symmetries, slice, folds or derived"
+        raise FormatError(f"the method of an upper bound must be {words}")
 
     def _check_folds(self, record: Any) -> Proof:
         """Fields in other coordinates of the weights: they count as much, as the change can be inverted."""
@@ -278,6 +285,32 @@ def _fix(program: CheckedProgram, fixed: Mapping[str, Array]) -> CheckedProgram:
         else node
         for node in program.nodes
     ]
+    return replace(program, nodes=tuple(nodes))
+
+
+def _cut(program: CheckedProgram, record: Any) -> CheckedProgram:
+    """The program with some nodes, which no input reaches, as weights, and without the weights behind them alone.
+
+    Its functions contain those of the program.
+    """
+    if type(record) is not list or not record or len(record) > len(program.nodes):
+        raise FormatError("a list of nodes is required")
+    places = {read_integer(k, 0, len(program.nodes) - 1, "node") for k in record}
+    reached = program.reached("input")
+    require(not any(reached[k] for k in places), "derived weights rest on weights alone")
+    needed = {program.output}
+    for place in range(program.output, -1, -1):
+        if place in needed and place not in places:
+            needed.update(program.nodes[place].inputs)
+    nodes = []
+    for place, node in enumerate(program.nodes):
+        if place in places and place in needed:
+            node = CheckedNode("parameter", (), node.shape, {"name": f"derived {place}"})
+        elif node.operation == "parameter" and place not in needed:
+            node = CheckedNode("constant", (), node.shape, {"entries": (Fraction(0),) * node.size})
+        nodes.append(node)
+    names = [node.data["name"] for node in nodes if node.operation in ("parameter", "input")]
+    require(len(set(names)) == len(names), "names of weights are free for derived ones")
     return replace(program, nodes=tuple(nodes))
 
 

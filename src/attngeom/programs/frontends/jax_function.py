@@ -136,11 +136,13 @@ class JaxInterpreter:
         inner = params.get("call_jaxpr", params.get("jaxpr", params.get("fun_jaxpr")))
         if name == "scan":
             return self.scan(params, args)
+        if name == "while":
+            return self.loop(params, args)
         if name == "cond" and not isinstance(args[0], Traced):
             # An index that no data reach: one of the branches is taken.
             branch = params["branches"][min(max(int(args[0]), 0), len(params["branches"]) - 1)]
             return self.run(branch.jaxpr, branch.consts, args[1:])
-        if inner is not None and name not in ("while", "cond"):
+        if inner is not None and name != "cond":
             constants = getattr(inner, "consts", ())
             return self.run(getattr(inner, "jaxpr", inner), constants, args)
         if any(isinstance(x, DataIndex) for x in args):
@@ -164,6 +166,19 @@ class JaxInterpreter:
         if name in ADVICE:
             raise InputError(f"the primitive {name} met; {ADVICE[name]}")
         raise InputError(f"the primitive {name} met; write it with sums, products, exp, sqrt, maximum and indexing")
+
+    def loop(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
+        """A loop whose length no data reach, with its steps written out."""
+        ends, body = params["cond_jaxpr"], params["body_jaxpr"]
+        first, state = params["cond_nconsts"], args[params["cond_nconsts"] + params["body_nconsts"] :]
+        for _ in range(UNROLLED_STEPS + 1):
+            (goes_on,) = self.run(ends.jaxpr, ends.consts, [*args[:first], *state])
+            if isinstance(goes_on, Traced):
+                raise InputError(f"the primitive while met; {ADVICE['while']}")
+            if not goes_on:
+                return state
+            state = self.run(body.jaxpr, body.consts, [*args[first : len(args) - len(state)], *state])
+        raise InputError(f"a loop of more than {UNROLLED_STEPS} steps met; at most {UNROLLED_STEPS} are unrolled")
 
     def scan(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
         """A scan with its steps written out."""

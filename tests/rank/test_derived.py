@@ -1,0 +1,67 @@
+"""Derived weights: what is computed from weights alone is taken as weights, and every checker says what it contains."""
+
+import numpy as np
+import pytest
+
+from attngeom.programs import trace
+from attngeom.rank.analysis import analyze, certify_network
+from attngeom.rank.cuts import cut, find_cuts, weights_behind
+from attngeom.verification import verify
+from tests.proofs.mutations import seal, standalone
+
+
+def made_kernel(w, x):
+    """A kernel that a network makes of positions, and a scale behind it."""
+    h = np.tanh(np.outer(np.arange(3) / 2, w["a"]) + w["b"])
+    return (h @ w["c"]) @ x * w["o"]
+
+
+KERNEL = {"a": 2, "b": 2, "c": 2, "o": 2}
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return analyze(made_kernel, 3, weights=KERNEL)
+
+
+def test_a_kernel_that_is_made_has_no_more_dimensions_than_entries(answer):
+    assert (answer.dimension, answer.standing, answer.upper.method) == (4, "proven", "derived")
+    assert [str(part) for part in answer.fiber] == ["1 scale on c.0, o.0", "3 on derived weights on a, b, c"]
+    assert sum(part.count for part in answer.fiber) == answer.fiber_dimension
+
+
+def test_what_is_linear_in_weights_or_larger_than_them_stays():
+    def network(w, x):
+        return (w["A"] @ w["B"] + 2 * w["C"]) @ x
+
+    program = trace(network, 4, weights={"A": (4, 1), "B": (1, 4), "C": (4, 4)})
+    assert find_cuts(program) == ()
+
+
+def test_both_checkers_recheck_it_and_refuse_what_inputs_reach(answer):
+    certificate = certify_network(answer)
+    verdict = verify(certificate)
+    assert verdict.valid and verdict.standing == "certified" and "derived weights" in verdict.reason
+    record = certificate.to_json()
+    assert standalone(record)[0] == "valid"
+    upper = record["witness"]["upper"]
+    reached = [k for k, node in enumerate(record["claim"]["program"]["nodes"]) if node[0] == "input"]
+    changes = {
+        "an input": upper | {"nodes": reached},
+        "the output": upper | {"nodes": [record["claim"]["program"]["output"]]},
+        "nothing": upper | {"nodes": []},
+        "derived twice": upper | {"upper": upper},
+        "fewer weights": upper | {"upper": {"method": "weights"}},
+    }
+    for name, changed in changes.items():
+        forged = seal(record["claim"], record["witness"] | {"upper": changed})
+        assert standalone(forged)[0] != "valid", name
+        assert not verify(forged).valid, name
+
+
+def test_the_program_of_derived_weights_has_no_others():
+    program = trace(made_kernel, 3, weights=KERNEL)
+    places = find_cuts(program)
+    assert weights_behind(program, places) == ("a", "b", "c")
+    other = cut(program, places)
+    assert other is not None and set(other.parameters) == {"o", f"derived {places[0]}"}
