@@ -35,11 +35,12 @@ from attngeom.comparison.float_terms import common_terms, exchange_factors, fact
 from attngeom.comparison.powers import RescaledPair, rescale_pair, without_unseen
 from attngeom.comparison.results import UNTOLD, Comparison, Report, Ruling, ignore
 from attngeom.comparison.samples import Layers, draw_copies
-from attngeom.comparison.separation import differ_mod_p
+from attngeom.comparison.separation import consensus
 from attngeom.comparison.virtual import judge_virtual
 from attngeom.digits import error
 from attngeom.errors import InputError, RangeError, SingularError
-from attngeom.exact.domains import QQ, RR, Array
+from attngeom.exact.domains import GF, QQ, RR, Array
+from attngeom.exact.numbers import WORD_PRIME
 from attngeom.inspection.hypotheses import check_hypotheses, failed
 from attngeom.limits.rounding import (
     NOISE_EXCLUDED,
@@ -51,8 +52,9 @@ from attngeom.limits.rounding import (
     ZERO_SINGULAR_VALUE,
 )
 from attngeom.limits.work import FLOATS_AS_EXACT
-from attngeom.network import Architecture, Weights, identity_symmetry
+from attngeom.network import Architecture, Weights, forward, identity_symmetry
 from attngeom.network.architecture import DRAWN_FROM
+from attngeom.network.inputs import telling_tokens
 from attngeom.results import Failure
 
 
@@ -371,10 +373,21 @@ def _are_exactly_equal(first: Weights, second: Weights, seed: int, outputs: Outp
     if first.architecture.num_parameters > FLOATS_AS_EXACT:
         return False
     # Where a kind has no values mod p, the outputs in floats are looked at.
-    differ = differ_mod_p(first, second, seed)
+    differ = _differ_mod_p(first, second, seed)
     if outputs.is_far if differ is None else differ:
         return False
     return compare_exact(first.to(QQ), second.to(QQ), seed).same_function is True
+
+
+def _differ_mod_p(first: Weights, second: Weights, seed: int) -> bool | None:
+    """Whether values that a kind of attention has mod p differ; None for kinds that have none."""
+    architecture, field = first.architecture, GF(WORD_PRIME)
+    if architecture.rule.is_normalised:
+        return not field.equal(*(consensus(weights.to(field)) for weights in (first, second)))
+    if not architecture.rule.evaluates(field):
+        return None
+    X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
+    return not field.equal(*(forward(weights.to(field), X) for weights in (first, second)))
 
 
 def _vanishes(weights: Weights) -> bool:

@@ -17,7 +17,7 @@ from attngeom.comparison.matching import ClearedNetwork
 from attngeom.comparison.results import Report, Separation, ignore
 from attngeom.errors import InputError
 from attngeom.exact.domains import GF, QQ, Array, Balls, Domain, PrimeField
-from attngeom.exact.numbers import WORD_PRIME, ClearedMatrix, primes_from
+from attngeom.exact.numbers import ClearedMatrix, primes_from
 from attngeom.limits.rounding import ENCLOSURE_BITS, ERROR_PROBABILITY
 from attngeom.limits.trials import COMPARED_PRIMES, FIRST_SEPARATIONS, SEPARATIONS_AT_A_SIZE, TRIED_SIZES
 from attngeom.limits.work import ENCLOSED_SCORES, ENCLOSED_TRIAL, EXACT_OUTPUT_BITS
@@ -214,17 +214,6 @@ def consensus(weights: Weights) -> Array:
             step = domain.reduce(step + domain.eye(len(step)))
         total = domain.matmul(step, total)
     return total
-
-
-def differ_mod_p(first: Weights, second: Weights, seed: int) -> bool | None:
-    """Whether values that a kind of attention has mod p differ; None for kinds that have none."""
-    architecture, field = first.architecture, GF(WORD_PRIME)
-    if architecture.rule.is_normalised:
-        return not field.equal(*(consensus(weights.to(field)) for weights in (first, second)))
-    if not architecture.rule.evaluates(field):
-        return None
-    X = field.random((architecture.widths[0], telling_tokens(architecture)), np.random.default_rng(seed))
-    return not field.equal(*(forward(weights.to(field), X) for weights in (first, second)))
 
 
 def separate_consensus(first: Weights, second: Weights) -> Separation | None:

@@ -42,7 +42,7 @@ KINDS: dict[str, type[Kind]] = RULES | {
 def find_kind(name: Any) -> type[Kind]:
     """The kind of attention of that name.
 
-    >>> find_kind("softmax").is_normalised
+    >>> find_kind("softmax").has_temperature
     True
     """
     if not isinstance(name, str) or name not in KINDS:

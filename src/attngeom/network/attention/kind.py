@@ -263,7 +263,7 @@ class Attention(Kind):
 
     def evaluates(self, domain: Domain) -> bool:
         """Whether a domain can compute P from scores; over others its entries are formal, or enclosed by balls."""
-        return self.is_polynomial or not domain.is_exact
+        return not domain.is_exact
 
     def growth(self, layers: int) -> float:
         """How many times relative errors of the weights those of the outputs are: each layer adds three."""

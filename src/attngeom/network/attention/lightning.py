@@ -74,6 +74,10 @@ class Lightning(Attention):
     def view(self, tokens: int) -> View:
         return "scaled"
 
+    def evaluates(self, domain: Domain) -> bool:
+        """Every one: the scores are the weights."""
+        return True
+
     def growth(self, layers: int) -> float:
         """Errors of degree 3^l multiply by it."""
         return 3.0**layers
