@@ -11,8 +11,6 @@ against stored) and applied to the folded layer B. What B then needs in places t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.errors import InputError
@@ -21,7 +19,8 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import has_bias, map_cross_memory, map_readers, readers_of
 from attngeom.models.specification import GroupedAttention, Norm, TransformerBlock
-from attngeom.models.symmetry import Part, factors
+from attngeom.models.symmetry import factors
+from attngeom.models.symmetry.factor import Replay
 from attngeom.models.symmetry.norms import reader_change
 from attngeom.models.symmetry.places import place_biases
 
@@ -104,9 +103,10 @@ def unfold_like(
     """
     if not _is_invertible(block, stored, memory):
         return express(block, folded)
-    replay = _Replay(block, stored, _constants_to_values(block, pattern), _constants_to_values(block, folded))
+    pattern, layer = (_constants_to_values(block, own) for own in (pattern, folded))
     if memory is not None and folded.cross is not None:
-        replay.take_memory(memory[1], memory[0].kind == "layer")
+        pattern, layer = (_read_memory(own, stored, *memory) for own in (pattern, layer))
+    replay = Replay(block, stored, pattern, layer)
     for factor in factors(block):
         factor.unfold(replay)
     placed = place_biases(block, replay.layer)
@@ -133,29 +133,14 @@ def _constants_to_values(block: TransformerBlock, layer: LayerWeights) -> LayerW
     return layer.with_(attention=express_constant(block.attention, layer.attention))
 
 
-@dataclass
-class _Replay:
-    """Two layers that take the same parts: the pattern on its way back to ``stored``, and the layer that follows."""
+def _read_memory(layer: LayerWeights, stored: LayerWeights, norm: Norm, weights: NormWeights) -> LayerWeights:
+    """Keys and values of cross-attention that read the encoder's norm again, with the means of the stored ones."""
 
-    block: TransformerBlock
-    stored: LayerWeights
-    pattern: LayerWeights
-    layer: LayerWeights
+    def change(name: str, reader: Affine) -> Affine:
+        centred = norm.kind == "layer"
+        rows = (getattr(stored.cross, name).weight * weights.gain).mean(axis=-1, keepdims=True) if centred else 0.0
+        weight = (reader.weight + rows) / weights.gain
+        return Affine(weight, reader.bias - weight @ weights.bias)
 
-    def take(self, part: Part) -> None:
-        self.layer, self.pattern = (part.act(self.block, layer) for layer in (self.layer, self.pattern))
-
-    def take_memory(self, norm: NormWeights, centred: bool) -> None:
-        """Keys and values of cross-attention read the encoder's norm again, with the means of the stored pattern."""
-        assert self.stored.cross is not None
-        cross = self.stored.cross
-
-        def change(name: str, reader: Affine) -> Affine:
-            rows = (getattr(cross, name).weight * norm.gain).mean(axis=-1, keepdims=True) if centred else 0.0
-            weight = (reader.weight + rows) / norm.gain
-            return Affine(weight, reader.bias - weight @ norm.bias)
-
-        for name in ("layer", "pattern"):
-            own: LayerWeights = getattr(self, name)
-            assert own.cross is not None
-            setattr(self, name, own.with_(cross=map_cross_memory(own.cross, change)))
+    assert layer.cross is not None
+    return layer.with_(cross=map_cross_memory(layer.cross, change))

@@ -26,8 +26,6 @@ class LayerLikeness:
     """Cosines of the value maps of matched heads and of the rest of matched units."""
 
     heads: Array
-    head_match: Array
-    """The head of the parent that each of these heads was matched with; the heads of the child in order."""
     units: Array
 
     @property
@@ -38,19 +36,14 @@ class LayerLikeness:
 
 def compare_contents(child: Content, parent: Content) -> LayerLikeness:
     """The likeness of two layers in one stream."""
-    heads, match = [], []
-    for one, other in zip(child.heads, parent.heads):
-        cosines, chosen = _compare_heads(one, other)
-        heads.append(cosines)
-        match.append(chosen)
-    units = []
-    for mlp, twin in zip(child.mlps, _match_mlps(child.mlps, parent.mlps)):
-        units.append(_compare_units(mlp, parent.mlps[twin]))
-    return LayerLikeness(np.concatenate(heads), np.concatenate(match), np.concatenate(units or [np.zeros(0)]))
+    heads = [_compare_heads(one, other) for one, other in zip(child.heads, parent.heads)]
+    twins = _match_mlps(child.mlps, parent.mlps)
+    units = [_compare_units(mlp, parent.mlps[twin]) for mlp, twin in zip(child.mlps, twins)]
+    return LayerLikeness(np.concatenate(heads), np.concatenate(units or [np.zeros(0)]))
 
 
-def _compare_heads(child: HeadContent, parent: HeadContent) -> tuple[Array, Array]:
-    """For every head of the child that finds one, the cosine of the value maps, and the head of the parent."""
+def _compare_heads(child: HeadContent, parent: HeadContent) -> Array:
+    """For every head of the child that finds one, the cosine of the value maps."""
     if _pairs(child) != _pairs(parent):
         child, parent = child.summed(), parent.summed()
     top, near, far = np.zeros((child.count, parent.count)), np.zeros(child.count), np.zeros(parent.count)
@@ -60,7 +53,7 @@ def _compare_heads(child: HeadContent, parent: HeadContent) -> tuple[Array, Arra
         far = far if other is None else far + other.sizes**2
     scores = top / np.maximum(np.sqrt(np.outer(near, far)), CONTENT_ZERO)
     rows, columns = assign(scores)
-    return _cosines(child.values, parent.values)[rows, columns], columns
+    return _cosines(child.values, parent.values)[rows, columns]
 
 
 def _pairs(heads: HeadContent) -> int:

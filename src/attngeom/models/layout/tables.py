@@ -35,7 +35,6 @@ class AttentionLayout:
     extras: Mapping[str, str] = field(default_factory=dict)
     query_down: str = ""
     key_down: str = ""
-    rotated_last: bool = False
 
 
 def split_attention(pattern: str, output: str, parts: tuple[str, str, str] = ("q", "k", "v")) -> AttentionLayout:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -83,14 +83,25 @@ class Freedom:
         return {"tensors": self.tensors, "matrices": self.matrices, "rotations": self.rotations}
 
 
-class Replay(Protocol):
+class Translation(Part):
+    """A part that adds its arrays to weights, and is undone by their negatives."""
+
+    def inverse(self) -> Translation:
+        negatives = {name: -value for name, value in self.arrays().items()}
+        return replace(self, **negatives)  # type: ignore[type-var]  # every part is a dataclass
+
+
+@dataclass
+class Replay:
     """Two layers that take the same parts: the pattern on its way back to ``stored``, and the layer that follows."""
 
+    block: TransformerBlock
     stored: LayerWeights
     pattern: LayerWeights
     layer: LayerWeights
 
-    def take(self, part: Part) -> None: ...
+    def take(self, part: Part) -> None:
+        self.layer, self.pattern = (part.act(self.block, layer) for layer in (self.layer, self.pattern))
 
 
 @dataclass(frozen=True)

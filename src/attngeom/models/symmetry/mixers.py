@@ -33,6 +33,7 @@ from attngeom.models.symmetry.factor import (
     RowFactor,
     RowSlot,
     TapSlot,
+    Translation,
 )
 from attngeom.models.tensor_errors import (
     Along,
@@ -172,7 +173,7 @@ class MixerGains(MixerFactor):
 
 
 @dataclass(frozen=True, eq=False)
-class StepShift(Part):
+class StepShift(Translation):
     """Numbers of heads that go from the biases of the maps of time steps into those that are added to them."""
 
     numbers: Array
@@ -182,9 +183,6 @@ class StepShift(Part):
         assert mixer is not None
         step = Affine(mixer.step.weight, mixer.step.bias - self.numbers)
         return layer.with_(mixer=mixer.with_(step=step, step_shift=mixer.step_shift + self.numbers))
-
-    def inverse(self) -> StepShift:
-        return StepShift(-self.numbers)
 
 
 @dataclass(frozen=True)

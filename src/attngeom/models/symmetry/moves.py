@@ -11,7 +11,7 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_readers, post_norms, with_writer, writer_of
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import Part
+from attngeom.models.symmetry.factor import Part, Translation
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class NormMove(Part):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanShift(Part):
+class MeanShift(Translation):
     """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (Lemma 4)."""
 
     norm: str
@@ -56,12 +56,9 @@ class MeanShift(Part):
 
         return map_readers(block, layer, self.norm, change)
 
-    def inverse(self) -> MeanShift:
-        return MeanShift(self.norm, self.reader, -self.rows)
-
 
 @dataclass(frozen=True, eq=False)
-class ConstantShift(Part):
+class ConstantShift(Translation):
     """Key constants that softmax forgets, value constants that the output bias takes up, outputs that only add up.
 
     ``key`` (G, a₀) is added to plain key biases, ``value`` (G, v) to value biases with −Σ O_h value in the output bias,
@@ -88,12 +85,9 @@ class ConstantShift(Part):
         assert isinstance(layer.mlp, MLPWeights)
         return layer.with_(mlp=layer.mlp.with_(down_bias=layer.mlp.down_bias - self.output))
 
-    def inverse(self) -> ConstantShift:
-        return ConstantShift(-self.key, -self.value, -self.output, self.place)
-
 
 @dataclass(frozen=True, eq=False)
-class TableShift(Part):
+class TableShift(Translation):
     """``rows`` (H, ·) are added to a table of relative positions: one number for a head, any in rows never used."""
 
     rows: Array
@@ -104,12 +98,9 @@ class TableShift(Part):
         assert weights.relative is not None
         return layer.with_(**{self.place: weights.with_(relative=weights.relative + self.rows)})
 
-    def inverse(self) -> TableShift:
-        return TableShift(-self.rows, self.place)
-
 
 @dataclass(frozen=True, eq=False)
-class StreamShift(Part):
+class StreamShift(Translation):
     """Post-LN blocks: what a sublayer writes along 1 (each column, and its bias), and the bias of the norm before it.
 
     ``inner`` is added to the bias of that norm, and taken from the maps that read it and from what is added to it.
@@ -133,9 +124,6 @@ class StreamShift(Part):
         norm = layer.norms[before]
         layer = map_readers(block, layer, before, change)
         return layer.with_(norms={**layer.norms, before: norm.changed(norm.gain, norm.bias + self.inner)})
-
-    def inverse(self) -> StreamShift:
-        return StreamShift(self.place, -self.columns, -self.constant, -self.inner)
 
 
 @dataclass(frozen=True, eq=False)
