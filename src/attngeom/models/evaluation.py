@@ -2,6 +2,11 @@
 
 Written for checking and for small models: all tokens at once, no cache, no batches. Tokens are rows (t, d), as in the
 checkpoints' own code.
+
+An oracle of its own beside `programs`: those describe what a block makes of one token over any field, with weights that
+act, and would be slow and larger for whole inputs. The two share no code, and tests hold them against each other and
+both against outputs of transformers. No search, proof or count rests on this pass: `witness` alone evaluates it, where
+two models or layers are asked whether they compute the same.
 """
 
 from __future__ import annotations

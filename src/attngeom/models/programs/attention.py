@@ -44,7 +44,7 @@ class AttentionParts(Parts):
         scores = []
         for place, (key, _) in enumerate(pairs):
             is_self = not cross and place == len(pairs) - 1
-            key = key if is_self or cross else self.rotated(own, key, place, later)
+            key = key if cross else self.rotated(own, key, None if is_self else place, later)
             words = "p" * len(lead), "p" * (len(b.shape(key)) - 2)
             out = max(words, key=len)
             score = b.contract(f"{words[0]}gna,{words[1]}ga->{out}gn", query, key)
@@ -159,12 +159,18 @@ class AttentionParts(Parts):
         gain = b.parameter(name, (count, own.head_dim))
         return b.multiply(y, b.reshape(gain, (own.head_dim,)) if count == 1 else gain)
 
-    def rotated(self, own: GroupedAttention, key: int, place: int, later: bool = False) -> int:
-        """The key of another token rotated back by its distance, forth if it is later; queries stay as they are."""
-        if own.rotary is None:
+    def rotated(self, own: GroupedAttention, key: int, place: int | None, later: bool = False) -> int:
+        """The key of another token rotated back by its distance, forth if it is later; queries stay as they are.
+
+        The key of the token itself (None) has the amplitude alone.
+        """
+        if own.rotary is None or (place is None and own.rotary.amplitude == 1.0):
             return key
         b, pairs = self.b, own.rotated // 2
-        cos, sin = self.turns(own.rotary, place)
+        if place is None:
+            cos, sin = (b.constant(np.full((1, pairs), number, dtype=np.int64)) for number in (1, 0))
+        else:
+            cos, sin = self.turns(own.rotary, place)
         if own.rotary.amplitude != 1.0:
             cos, sin = (b.multiply(x, self.number(Fraction(own.rotary.amplitude) ** 2)) for x in (cos, sin))
         if later:
