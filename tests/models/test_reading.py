@@ -243,7 +243,7 @@ def test_unread_tensors_are_named() -> None:
     state = state_of(reference("llama"))
     state["model.layers.0.extra.weight"] = np.ones(3)
     found = open_model(state, reference("llama").config).unread()
-    assert found == {"model.layers.0.extra.weight": Unread("unknown")}
+    assert found == {"model.layers.0.extra.weight": Unread.UNKNOWN}
     assert set(reference("whisper").unread()) == {
         f"model.encoder.conv{i}.{part}" for i in (1, 2) for part in ("weight", "bias")
     }

@@ -35,6 +35,7 @@ from attngeom.models.settings import (
 )
 from attngeom.models.sizes import match_sizes
 from attngeom.models.symmetry import Symmetry
+from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, Turns, can_flatten, head_orders, is_tied
 from attngeom.models.witness import allowed_gap, check_outputs
 from attngeom.results import Result, Standing, draw_entropy
@@ -278,7 +279,7 @@ class _Pair:
 
 def _explained(comparison: ModelComparison, one: Model, other: Model) -> ModelComparison:
     """The comparison with the tensors that explain a difference; "same" only if no tensor was left out that differs."""
-    left_out = [name for name, why in one.unread().items() if why.kind == "buffer" and _differ(one, other, name)]
+    left_out = [name for name, why in one.unread().items() if why is Unread.BUFFER and _differ(one, other, name)]
     if comparison.same_function and left_out:
         reason = f"weights agree, but {left_out[0][:80]} differs, which is not read"
         return replace(comparison, same_function=None, standing="undecided", reason=reason)

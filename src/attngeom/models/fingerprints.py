@@ -26,6 +26,7 @@ from attngeom.models.probes import Vectors
 from attngeom.models.residues import P, apply, dot, integers, random_residues, residue
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
+from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, can_flatten, hands_over
 from attngeom.results import Result
 
@@ -144,7 +145,7 @@ def gather(model: Model, prints: Sequence[LayerPrint | OutsidePrint], seed: int)
         seed=seed,
         digest=total,
         error_probability=probability,
-        left_out=tuple(sorted(name for name, why in model.unread().items() if why.kind == "buffer")),
+        left_out=tuple(sorted(name for name, why in model.unread().items() if why is Unread.BUFFER)),
     )
 
 

@@ -23,6 +23,7 @@ from attngeom.models.specification import Norms, TransformerSpec
 from attngeom.models.sublayers import SCORE_OPTIONS
 from attngeom.models.symmetry.block import factors
 from attngeom.models.symmetry.factor import Freedom
+from attngeom.models.unread import Unread
 from attngeom.results import Result
 
 
@@ -114,11 +115,11 @@ def inspect_model(model: Model, progress: Progress | None = None, crew: Crew = 1
         findings += remarks
     unread = model.unread()
     for name, why in unread.items():
-        if why.kind == "unknown":
+        if why is Unread.UNKNOWN:
             text = f"tensor {name} is not part of this family and is not read"
             findings.append(Remark(layer=None, part="unread", text=text, value=None))
     return replace(
-        base, heads=tuple(rows), findings=tuple(findings), unread={n: why.reason for n, why in unread.items()}
+        base, heads=tuple(rows), findings=tuple(findings), unread={n: why.value for n, why in unread.items()}
     )
 
 

@@ -44,6 +44,7 @@ from attngeom.models.specification import Experts, TransformerBlock
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.symmetry.units import CORRECTION
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
+from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
 from attngeom.models.witness import chooses_otherwise, expert_gap, relative_gap, written
 
@@ -256,7 +257,7 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         add("head bias", near_constants[None], far_constants[None], name)
     _add_others(add, left, right)
     comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0)
-    unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why.kind == "unknown"}
+    unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why is Unread.UNKNOWN}
     if comparison.same is False and all(mismatch.part in unknown for _, mismatch in comparison.wrong):
         # What a tensor does that no family knows cannot be told.
         return replace(comparison, same=None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from attngeom.exact import lapack
@@ -82,18 +80,11 @@ def _match_groups(left: Array, right: Array, groups: int) -> tuple[Array, Array]
     return heads, order
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelOrders:
-    """Orders of groups (G), heads (H), channels of keys (G, a) and of values (H, v) of a mixer."""
+def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> tuple[Array, Array, Array, Array]:
+    """Orders of groups (G), heads (H), channels of keys (G, a) and values (H, v) that bring ``other`` next to ``one``.
 
-    groups: Array
-    heads: Array
-    keys: Array
-    values: Array
-
-
-def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> ChannelOrders:
-    """The orders of ``other`` that bring it next to ``one``: heads by what their gates read, then their channels."""
+    Heads are told by what their gates read, then their channels.
+    """
     keys, values = (
         _evened(*(_channel_features(mixer, names) for mixer in (one, other)))
         for names in (("key", "query"), ("value", "output_gate"))
@@ -106,12 +97,8 @@ def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> ChannelOrd
         for key, value, mixer in zip(keys, values, (one, other))
     ]  # fmt: skip
     by_head, by_group = _match_groups(heads[0], heads[1], one.groups)
-    return ChannelOrders(
-        by_group,
-        by_head,
-        np.stack([assign_points(own, keys[1][g]) for own, g in zip(keys[0], by_group)]),
-        np.stack([assign_points(own, values[1][h]) for own, h in zip(values[0], by_head)]),
-    )
+    by_key = np.stack([assign_points(own, keys[1][g]) for own, g in zip(keys[0], by_group)])
+    return by_group, by_head, by_key, np.stack([assign_points(own, values[1][h]) for own, h in zip(values[0], by_head)])
 
 
 def match_values(one: AttentionWeights, other: AttentionWeights) -> Array:

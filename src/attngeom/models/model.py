@@ -20,7 +20,7 @@ from attngeom.models.module_names import to_disk_names
 from attngeom.models.quantised import restored
 from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
-from attngeom.models.unread import Unread, is_copy, is_used, kind_of
+from attngeom.models.unread import Unread, is_copy, is_used, reason_of
 
 SPEAKERS = ("CausalLM", "LMHead", "ConditionalGeneration", "DoubleHeads", "MTModel")
 """Parts of the names of classes that have the head of a language model."""
@@ -261,7 +261,7 @@ class Model:
         known, prefixes = set(self.names.values()), tuple(map(self.stored, self.places.others))
         copies = {copy for copy, _ in self.copied()}
         return {
-            name: Unread("copy" if name in copies else kind_of(name, header, self.places, prefixes, self.owner))
+            name: Unread.COPY if name in copies else reason_of(name, header, self.places, prefixes, self.owner)
             for name, header in self.tensors.headers.items()
             if name not in known
         }

@@ -20,6 +20,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.models.model import Model
 from attngeom.models.specification import Stack
+from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, Turns, can_flatten, is_tied
 
 
@@ -98,7 +99,7 @@ def _free(model: Model, stacks: tuple[Stack, ...]) -> StreamGroup:
         raise InputError(f"{spec.family} has no head, no norms or norms of two kinds; the residual stream is fixed")
     lost = [name for name in model.places.written if front and model.stored(name) not in model.tensors]
     own = [name for name in model.places.copies if name in model.tensors and name not in dict(model.copied())]
-    odd = [name for name, why in model.unread().items() if why.kind == "unknown" or name in own]
+    odd = [name for name, why in model.unread().items() if why is Unread.UNKNOWN or name in own]
     odd += [name for name in model.unread() if model.places.front == "patches" and ".pooler." in f".{name}"]
     odd += [model.places.tokens] if model.keeps_tokens and not is_tied(spec) else []
     if lost or odd:

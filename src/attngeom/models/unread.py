@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from enum import Enum
 
 import numpy as np
 
 from attngeom.models.families import Places
 from attngeom.models.reading import Header, Tensors
 
-Kind = Literal["buffer", "copy", "outside", "unknown"]
-REASONS: dict[Kind, str] = {
-    "buffer": "a buffer, no weight",
-    "copy": "a copy of a tensor that is read",
-    "outside": "outside the transformer; compared entry by entry, never moved",
-    "unknown": "not known to this family or class; compared entry by entry",
-}
+
+class Unread(Enum):
+    """Why a tensor is not read."""
+
+    BUFFER = "a buffer, no weight"
+    COPY = "a copy of a tensor that is read"
+    OUTSIDE = "outside the transformer; compared entry by entry, never moved"
+    UNKNOWN = "not known to this family or class; compared entry by entry"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its entries are compared one by one, and are part of the fingerprint."""
+        return self in (Unread.OUTSIDE, Unread.UNKNOWN)
 
 
 USERS: dict[str, tuple[str, ...]] = {
@@ -48,22 +53,6 @@ def is_used(name: str, owner: str) -> bool:
     return not owner or words is None or any(word in owner for word in words)
 
 
-@dataclass(frozen=True)
-class Unread:
-    """Why a tensor is not read."""
-
-    kind: Kind
-
-    @property
-    def reason(self) -> str:
-        return REASONS[self.kind]
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether its entries are compared one by one, and are part of the fingerprint."""
-        return self.kind in ("outside", "unknown")
-
-
 def is_copy(tensors: Tensors, name: str, original: str) -> bool:
     """Whether one tensor repeats another one, entry by entry."""
     if name not in tensors or original not in tensors:
@@ -72,14 +61,14 @@ def is_copy(tensors: Tensors, name: str, original: str) -> bool:
     return same and np.array_equal(tensors.raw(name), tensors.raw(original))
 
 
-def kind_of(name: str, header: Header, places: Places, prefixes: tuple[str, ...], owner: str) -> Kind:
-    """The kind of a tensor that is neither read nor a copy; ``prefixes`` are those of known tensors outside.
+def reason_of(name: str, header: Header, places: Places, prefixes: tuple[str, ...], owner: str) -> Unread:
+    """Why a tensor is not read that is no copy; ``prefixes`` are those of known tensors outside.
 
     Whole numbers, truth values and single numbers are no weights.
     """
     is_weight = header.dtype.upper().startswith(("F", "BF")) and header.shape
     if not is_weight or any(part in name for part in places.ignored):
-        return "buffer"
+        return Unread.BUFFER
     modules = tuple(f"{reader.module}." for reader in places.readers)
     is_known = name.startswith((*prefixes, *modules, *places.copies))
-    return "outside" if is_known and is_used(name, owner) else "unknown"
+    return Unread.OUTSIDE if is_known and is_used(name, owner) else Unread.UNKNOWN

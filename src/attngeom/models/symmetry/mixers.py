@@ -19,7 +19,7 @@ from attngeom.groups import Gauge, RealScales, Sampler
 from attngeom.limits.rounding import COLLINEAR_ROWS, RESIDUAL_MARGIN
 from attngeom.models.affine import Affine
 from attngeom.models.layer import LayerWeights, RecurrentWeights
-from attngeom.models.matching import GOLDEN, ChannelOrders, match_channels
+from attngeom.models.matching import GOLDEN, match_channels
 from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.surroundings import Surroundings
@@ -278,7 +278,7 @@ class OrderOfChannels(MixerFactor):
         yield MixerOrder(heads[::share] // share, heads, keys, values)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:
-        return _order(match_channels(self.mixer(target), self.mixer(source)))
+        return MixerOrder(*match_channels(self.mixer(target), self.mixer(source)))
 
     def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
         """Decreasing sizes of what no scale changes."""
@@ -307,10 +307,6 @@ class OrderOfChannels(MixerFactor):
             squares = by_entry(getattr(one, name), getattr(other, name))
             yield Errors(TensorPart(self.place, name, Along.HEAD), _against_mean(squares))
         yield Errors(TensorPart(self.place, "output_bias"), whole(one.output_bias, other.output_bias))
-
-
-def _order(orders: ChannelOrders) -> MixerOrder:
-    return MixerOrder(orders.groups, orders.heads, orders.keys, orders.values)
 
 
 def _against_mean(squares: Squares) -> Squares:
