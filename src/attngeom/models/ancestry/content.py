@@ -220,10 +220,15 @@ class UnitContent:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Heads (of cross-attention too) and MLPs of one layer."""
+    """Heads (of cross-attention too) and MLPs of one layer, which may have one kind of them alone."""
 
     heads: tuple[HeadContent, ...]
     mlps: tuple[UnitContent, ...]
+
+    @property
+    def width(self) -> int:
+        """Of the stream."""
+        return int(self.heads[0].values.left.shape[-1]) if self.heads else self.mlps[0].switch.width
 
 
 Change = Mapping[str, Array]

@@ -39,7 +39,7 @@ def compare_contents(child: Content, parent: Content) -> LayerLikeness:
     heads = [_compare_heads(one, other) for one, other in zip(child.heads, parent.heads)]
     twins = _match_mlps(child.mlps, parent.mlps)
     units = [_compare_units(mlp, parent.mlps[twin]) for mlp, twin in zip(child.mlps, twins)]
-    return LayerLikeness(np.concatenate(heads), np.concatenate(units or [np.zeros(0)]))
+    return LayerLikeness(np.concatenate(heads or [np.zeros(0)]), np.concatenate(units or [np.zeros(0)]))
 
 
 def _compare_heads(child: HeadContent, parent: HeadContent) -> Array:
@@ -129,22 +129,22 @@ class Sketch:
     @classmethod
     def of(cls, content: Content, change: Array | None = None) -> Sketch:
         """Functions of the content alone, so no disguise moves them; the stream is seen as R x."""
-        heads = content.heads[0]
-        left, right = directions(heads.values.left.shape[-1] if change is None else len(change))
+        left, right = directions(content.width if change is None else len(change))
         if change is not None:
             left, right = change.T @ left, change.T @ right
-        turns = phases(_pairs(heads))
-        parts = [f.seen(left, right, turns) for f in (heads.rotary, heads.plain) if f is not None]
+        scores = values = np.zeros((0, left.shape[1] * right.shape[1]))
+        for heads in content.heads[:1]:
+            turns = phases(_pairs(heads))
+            parts = [f.seen(left, right, turns) for f in (heads.rotary, heads.plain) if f is not None]
+            scores, values = np.sum(parts, axis=0), heads.values.seen(left, right)
         units = np.sum([mlp.seen(left, right) for mlp in content.mlps] or [np.zeros(left.shape[1] ** 2)], axis=0)
-        return cls(
-            _unit_rows(np.sum(parts, axis=0)), _unit_rows(heads.values.seen(left, right)), _unit_rows(units[None])
-        )
+        return cls(_unit_rows(scores), _unit_rows(values), _unit_rows(units[None]))
 
     def likeness(self, other: Sketch) -> float:
         """About the similarity of the two layers."""
         rows, columns = assign(self.scores @ other.scores.T)
         values = (self.values[rows] * other.values[columns]).sum(axis=1)
-        return float((np.mean(values) + (self.units @ other.units.T)[0, 0]) / 2)
+        return float(((np.mean(values) if len(values) else 0.0) + (self.units @ other.units.T)[0, 0]) / 2)
 
 
 def compare_spectra(child: ModelView, parent: ModelView) -> float:
@@ -153,13 +153,15 @@ def compare_spectra(child: ModelView, parent: ModelView) -> float:
     That is what streams of different widths leave to compare. It needs no R, and says little: independent models have
     much the same values. It is told and decides nothing.
     """
-    near, far = ([_layer_spectra(view, i) for i in range(view.model.layers)] for view in (parent, child))
-    return float(np.mean([max(_likeness(own, other) for other in near) for own in far]))
+    near, far = (
+        [_spectra(heads) for i in range(view.model.layers) for heads in content_of(view, i).heads[:1]]
+        for view in (parent, child)
+    )
+    return float(np.mean([max((_likeness(own, other) for other in near), default=0.0) for own in far] or [0.0]))
 
 
-def _layer_spectra(view: ModelView, layer: int) -> tuple[Array, Array]:
+def _spectra(heads: HeadContent) -> tuple[Array, Array]:
     """Spectra of the scores and of the value maps of all heads, of norm 1 each."""
-    heads = content_of(view, layer).heads[0]
     scores = [forms.spectrum for forms in (heads.rotary, heads.plain) if forms is not None]
     return _unit_rows(np.concatenate(scores, axis=1)), _unit_rows(heads.values.spectrum)
 

@@ -169,7 +169,6 @@ class Moments:
 
 def layer_moments(content: Content) -> Moments:
     """AᵀA, A Aᵀ, WᵀW and W Wᵀ summed over heads of norm 1, and the same of units; no gauge moves them."""
-    heads = content.heads[0]
     sums: dict[str, Array] = {}
 
     def add(name: str, rows: Array, weights: Array | None = None) -> None:
@@ -177,12 +176,13 @@ def layer_moments(content: Content) -> Moments:
         moment = (flat.conj() if weights is None else flat.conj() * weights[:, None]).T @ flat
         sums[name] = sums.get(name, 0.0) + moment.real.astype(np.float64)
 
-    for name, forms in (("plain", heads.plain), ("values", heads.values), ("rotary", heads.rotary)):
+    named = [(n, getattr(heads, n)) for heads in content.heads[:1] for n in ("plain", "values", "rotary")]
+    for name, forms in named:
         if forms is not None:
             left, right = forms.halves()
             add(f"{name} left", left)
             add(f"{name} right", right)
-    mean = np.zeros(heads.values.left.shape[-1])
+    mean = np.zeros(content.width)
     for units in content.mlps:
         up, down, switch = units.incoming.take(), units.down.take(), units.switch.take()
         sizes, downs = np.linalg.norm(up, axis=1), np.linalg.norm(down, axis=1)
@@ -201,8 +201,10 @@ def thirds(layers: Sequence[Moments]) -> list[Moments]:
     for part in range(3):
         own = [moments for i, moments in enumerate(layers) if 3 * i // len(layers) == part]
         if own:
-            names = set.intersection(*(set(moments.named) for moments in own))
-            sums = {name: np.sum([moments.named[name] for moments in own], axis=0) for name in sorted(names)}
+            known = [set(moments.named) for moments in own]
+            # Layers of one kind of sublayer each have no names in common.
+            names = sorted(set.intersection(*known) or set.union(*known))
+            sums = {n: np.sum([moments.named[n] for moments in own if n in moments.named], axis=0) for n in names}
             computed.append(Moments(sums, np.sum([moments.mean for moments in own], axis=0)))
     return computed
 
@@ -213,7 +215,8 @@ def most_alike(near: Sequence[Moments], far: Sequence[Moments]) -> tuple[int, in
 
     def gap(i: int, j: int) -> float:
         one, other = spectra[0][i], spectra[1][j]
-        return float(np.mean([np.abs(one[name] - other[name]).sum() for name in sorted(one.keys() & other.keys())]))
+        names = sorted(one.keys() & other.keys())
+        return float(np.mean([np.abs(one[name] - other[name]).sum() for name in names] or [np.inf]))
 
     return min(((i, j) for i in range(len(near)) for j in range(len(far))), key=lambda place: gap(*place))
 
