@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from attngeom.exact.arrays import Array
 from attngeom.groups import Sampler
 from attngeom.models import Model, ModelComparison, open_model
 from attngeom.models.evaluation import forward
+from attngeom.models.layer import LayerWeights, parts_of
 
 DATA = Path(__file__).parent / "data"
 FAMILIES = sorted(path.name for path in DATA.iterdir() if (path / "config.json").is_file())
@@ -107,3 +109,25 @@ class ExactSampler(Sampler):
 
     def shift(self, size: int | tuple[int, ...] = ()) -> np.ndarray:
         return np.zeros(size)
+
+
+def distance(one: LayerWeights, other: LayerWeights) -> float:
+    """Largest relative difference of two layers over all arrays, measured array by array in the largest norm.
+
+    >>> distance_of(np.ones(2), np.array([1.0, 1.5]))
+    0.3333333333333333
+    """
+    left, right = parts_of(one), parts_of(other)
+    if left.keys() != right.keys():
+        return float("inf")
+    return max((distance_of(left[name], right[name]) for name in left), default=0.0)
+
+
+def distance_of(a: Array, b: Array) -> float:
+    """max |a − b| / max(|a|, |b|), 0 for two zero arrays, infinite for different shapes."""
+    if a.shape != b.shape:
+        return float("inf")
+    if not a.size:
+        return 0.0
+    size = max(float(np.abs(a).max()), float(np.abs(b).max()))
+    return float(np.abs(a - b).max()) / size if size else 0.0

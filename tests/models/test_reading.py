@@ -14,11 +14,10 @@ from safetensors.numpy import load_file, save_file
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.models import FAMILIES as KNOWN
 from attngeom.models import forward, open_model, specify
-from attngeom.models.layer import distance
 from attngeom.models.layout import read_layer, write_layer
 from attngeom.models.matching import match_heads
 from attngeom.models.unread import Unread
-from tests.models.cases import DATA, FAMILIES, expected, inputs, outputs, reference, relative, state_of
+from tests.models.cases import DATA, FAMILIES, distance, expected, inputs, outputs, reference, relative, state_of
 
 
 @pytest.mark.parametrize("family", FAMILIES)

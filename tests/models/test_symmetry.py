@@ -25,10 +25,10 @@ from attngeom.models import (
     teleport,
 )
 from attngeom.models.evaluation import apply_layer
-from attngeom.models.layer import AttentionWeights, distance, parts_of
+from attngeom.models.layer import AttentionWeights, parts_of
 from attngeom.models.orbits import PARTS
 from tests.effort import choose, spread
-from tests.models.cases import DATA, FAMILIES, ROTATABLE, expected, outputs, reference, relative, state_of
+from tests.models.cases import DATA, FAMILIES, ROTATABLE, distance, expected, outputs, reference, relative, state_of
 
 
 def layers(family: str) -> list[tuple]:

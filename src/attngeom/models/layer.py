@@ -270,7 +270,7 @@ class LayerWeights:
 
 
 def parts_of(layer: LayerWeights) -> dict[str, Array]:
-    """Every array of a layer by a dotted name, for comparison and for tests."""
+    """Every array of a layer by a dotted name, for comparison."""
     parts: dict[str, Array] = {}
 
     def visit(name: str, value: Any) -> None:
@@ -290,25 +290,3 @@ def parts_of(layer: LayerWeights) -> dict[str, Array]:
 
     visit("", layer)
     return parts
-
-
-def distance(one: LayerWeights, other: LayerWeights) -> float:
-    """Largest relative difference of two layers over all arrays, measured array by array in the largest norm.
-
-    >>> distance_of(np.ones(2), np.array([1.0, 1.5]))
-    0.3333333333333333
-    """
-    left, right = parts_of(one), parts_of(other)
-    if left.keys() != right.keys():
-        return float("inf")
-    return max((distance_of(left[name], right[name]) for name in left), default=0.0)
-
-
-def distance_of(a: Array, b: Array) -> float:
-    """max |a − b| / max(|a|, |b|), 0 for two zero arrays, infinite for different shapes."""
-    if a.shape != b.shape:
-        return float("inf")
-    if not a.size:
-        return 0.0
-    size = max(float(np.abs(a).max()), float(np.abs(b).max()))
-    return float(np.abs(a - b).max()) / size if size else 0.0
