@@ -59,10 +59,7 @@ class RootFilter:
         if only:
             self.roots &= {place for place, name in program.lone_roots.items() if name == only}
         self.count = sum(int(self.flags[place].sum()) for place in self.roots)
-        needed = set(self.roots)
-        for place in range(len(program.nodes) - 1, -1, -1):
-            if place in needed:
-                needed.update(program.nodes[place].inputs)
+        needed = program.ancestors(self.roots)
         # Leaves first, so that all of them have the length of the batch.
         leaves = [k for k in sorted(needed) if not program.nodes[k].inputs]
         self.places = leaves + [k for k in sorted(needed) if program.nodes[k].inputs]

@@ -255,20 +255,15 @@ class NamedPoint:
     def evaluate_inner(self, places: Sequence[int], indices: Sequence[int]) -> tuple[Traces, Array]:
         """Nodes that rest on no exponential, at some indices of the first level, and the inputs there in rows."""
         inputs = self.inputs(indices)
-        traces = run(self.program, Point(self.domain(), self.weights() | inputs), self._ancestors(places).__contains__)
+        traces = run(
+            self.program, Point(self.domain(), self.weights() | inputs), self.program.ancestors(places).__contains__
+        )
         return traces, np.concatenate([x.reshape(len(indices), -1) for x in inputs.values()], axis=1)
-
-    def _ancestors(self, places: Sequence[int]) -> set[int]:
-        needed = set(places)
-        for place in range(max(places, default=-1), -1, -1):
-            if place in needed:
-                needed.update(self.program.nodes[place].inputs)
-        return needed
 
     def evaluate_lone(self, name: str, places: Sequence[int], indices: Sequence[int]) -> Traces:
         """Nodes that rest on one input alone, at some of these inputs."""
         tensors = self.weights() | {name: self.input(name, indices)}
-        return run(self.program, Point(self.domain(), tensors), self._ancestors(places).__contains__)
+        return run(self.program, Point(self.domain(), tensors), self.program.ancestors(places).__contains__)
 
     def _draw_level(self, below: Sequence[Sample], level: int, start: int) -> list[Sample]:
         """Samples that are known below a level, each with an index at this one.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -159,6 +159,14 @@ class Program:
     def places(self, operation: str) -> Iterator[int]:
         """The nodes with this operation."""
         return (place for place, node in enumerate(self.nodes) if node.operation == operation)
+
+    def ancestors(self, places: Iterable[int]) -> set[int]:
+        """Some nodes and all on which they rest."""
+        needed = set(places)
+        for place in range(max(needed, default=-1), -1, -1):
+            if place in needed:
+                needed.update(self.nodes[place].inputs)
+        return needed
 
     def split(self, vector: Array) -> dict[str, Array]:
         """A vector of all weights as tensors; leading axes are kept."""

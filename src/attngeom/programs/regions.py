@@ -72,8 +72,5 @@ def _observe(program: Program, places: list[int], seed: int) -> dict[int, Array]
 
 def _reaching(program: Program) -> set[str]:
     """The names of weights and inputs on which the output rests."""
-    needed = {program.output}
-    for place in range(program.output, -1, -1):
-        if place in needed:
-            needed.update(program.nodes[place].inputs)
+    needed = program.ancestors([program.output])
     return {program.nodes[k].data["name"] for k in needed if program.nodes[k].operation in ("parameter", "input")}

@@ -48,7 +48,7 @@ def find_obstacle(program: Program, name: str, both_orders: bool) -> str:
         return "roots of weights alone"
     lone = [k for k in arguments if point.sources[k] and not point.is_joint(k)]
     joint = [k for k in arguments if point.is_joint(k)]
-    outer = [k for k in joint if any(j in point.ancestors([k]) for j in joint if j != k)]
+    outer = [k for k in joint if any(j in point.program.ancestors([k]) for j in joint if j != k)]
     inner = [k for k in joint if k not in outer]
     if not _independent(points, lambda own: [_lone_changes(own, lone)]):
         return "exponentials of one token whose arguments may depend on each other"
@@ -133,7 +133,7 @@ def _mixed_differences(point: TokenPoint, inner: Sequence[int], both_orders: boo
         return [np.zeros((1, 1))]
     one, other, two, another = _quadruples(point).T
     numbers = np.arange(len(one))
-    sources = point.ancestors([point.program.nodes[k].inputs[0] for k in inner])
+    sources = point.program.ancestors([point.program.nodes[k].inputs[0] for k in inner])
 
     def differences(swapped: bool) -> list[Array]:
         tables: list[list[Array]] = []
@@ -154,7 +154,7 @@ def _mixed_differences(point: TokenPoint, inner: Sequence[int], both_orders: boo
 
 def _attempt_changes(point: TokenPoint, outer: Sequence[int]) -> list[Array]:
     """Changes of arguments that rest on joint values, from one attempt of a pair to another, for each place."""
-    sources = point.ancestors([point.program.nodes[k].inputs[0] for k in outer])
+    sources = point.program.ancestors([point.program.nodes[k].inputs[0] for k in outer])
     tables = []
     tries = 1 << (point.joint_roots + 2)
     count = max(8, min(ROWS, 4 * ROWS // tries))
@@ -179,7 +179,7 @@ def _lone_signs_are_free(point: TokenPoint) -> bool:
     if not lone:
         return True
     flags = [point.all_flags[k] for k in lone]
-    patterns = any(point.program.nodes[k].operation == "pattern" for k in point.ancestors(lone))
+    patterns = any(point.program.nodes[k].operation == "pattern" for k in point.program.ancestors(lone))
     for real in point.real_tokens if patterns else point.real_tokens[:1]:
         missing, known, distinct = [], [], None
         for batch in range(BATCHES):

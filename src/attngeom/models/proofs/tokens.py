@@ -146,13 +146,6 @@ class TokenPoint:
         joint = [k for k in self.roots if self.is_joint(k)]
         return max(sum(int(flags[k].sum()) for k in joint) for flags in self.flags)
 
-    def ancestors(self, places: Sequence[int]) -> set[int]:
-        needed = set(places)
-        for place in range(max(places, default=-1), -1, -1):
-            if place in needed:
-                needed.update(self.program.nodes[place].inputs)
-        return needed
-
     # Evaluation
 
     def _unit_vectors(self, tokens: Array) -> Array:
@@ -175,7 +168,7 @@ class TokenPoint:
         places = [k for k in self.program.places("pattern") if not (lone and self.is_joint(k))]
         if not places:
             return patterns, clear
-        needed = self.ancestors(places)
+        needed = self.program.ancestors(places)
         point = Point(RealArithmetic(), dict(tensors))
         traces = run(self.program, point, needed.__contains__)
         zeros = vanishing_entries(self.program, traces) if len(needed) == len(self.program.nodes) else None
@@ -242,7 +235,7 @@ class TokenPoint:
 
     def lone_traces(self, rows: Array, real: Array, places: Sequence[int]) -> tuple[Traces, Array]:
         """Lone nodes at rows of the table, each as the first and as the second token."""
-        needed = self.ancestors(places)
+        needed = self.program.ancestors(places)
         size, width = self.program.parameters["tokens"]
         zeros = np.zeros((1, size - 1))
 
@@ -292,7 +285,7 @@ class TokenPoint:
 
     def _missing(self, pairs: Pairs, attempts: Array, joint: Sequence[int], number: int) -> Missing:
         """Which joint roots that outputs at a place rest on are missing, in order, and which have a radicand."""
-        traces, clear = self.evaluate(pairs, attempts, self.ancestors(joint).__contains__)
+        traces, clear = self.evaluate(pairs, attempts, self.program.ancestors(joint).__contains__)
         none = np.zeros((len(pairs), 0), dtype=bool)
         missing, known = [none], [none]
         for place in joint:
