@@ -83,10 +83,10 @@ class Freedom:
         return {"tensors": self.tensors, "matrices": self.matrices, "rotations": self.rotations}
 
 
-class Translation(Part):
+class Displacement(Part):
     """A part that adds its arrays to weights, and is undone by their negatives."""
 
-    def inverse(self) -> Translation:
+    def inverse(self) -> Displacement:
         negatives = {name: -value for name, value in self.arrays().items()}
         return replace(self, **negatives)  # type: ignore[type-var]  # every part is a dataclass
 

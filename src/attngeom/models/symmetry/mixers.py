@@ -24,6 +24,7 @@ from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import (
+    Displacement,
     Factor,
     Freedom,
     Part,
@@ -33,7 +34,6 @@ from attngeom.models.symmetry.factor import (
     RowFactor,
     RowSlot,
     TapSlot,
-    Translation,
 )
 from attngeom.models.tensor_errors import (
     Along,
@@ -173,7 +173,7 @@ class MixerGains(MixerFactor):
 
 
 @dataclass(frozen=True, eq=False)
-class StepShift(Translation):
+class StepShift(Displacement):
     """Numbers of heads that go from the biases of the maps of time steps into those that are added to them."""
 
     numbers: Array

@@ -11,7 +11,7 @@ from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import map_readers, post_norms, with_writer, writer_of
 from attngeom.models.specification import TransformerBlock
-from attngeom.models.symmetry.factor import Part, Translation
+from attngeom.models.symmetry.factor import Displacement, Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class NormMove(Part):
 
 
 @dataclass(frozen=True, eq=False)
-class MeanShift(Translation):
+class MeanShift(Displacement):
     """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (Lemma 4)."""
 
     norm: str
@@ -58,7 +58,7 @@ class MeanShift(Translation):
 
 
 @dataclass(frozen=True, eq=False)
-class ConstantShift(Translation):
+class ConstantShift(Displacement):
     """Key constants that softmax forgets, value constants that the output bias takes up, outputs that only add up.
 
     ``key`` (G, a₀) is added to plain key biases, ``value`` (G, v) to value biases with −Σ O_h value in the output bias,
@@ -87,7 +87,7 @@ class ConstantShift(Translation):
 
 
 @dataclass(frozen=True, eq=False)
-class TableShift(Translation):
+class TableShift(Displacement):
     """``rows`` (H, ·) are added to a table of relative positions: one number for a head, any in rows never used."""
 
     rows: Array
@@ -100,7 +100,7 @@ class TableShift(Translation):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamShift(Translation):
+class StreamShift(Displacement):
     """Post-LN blocks: what a sublayer writes along 1 (each column, and its bias), and the bias of the norm before it.
 
     ``inner`` is added to the bias of that norm, and taken from the maps that read it and from what is added to it.
