@@ -21,7 +21,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.gauges import balanced_pair
 from attngeom.limits.rounding import MERGED_CHANGE
-from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter
+from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter, product_size
 from attngeom.models.folders import new_folder
 from attngeom.models.writing import WriteError
 
@@ -118,6 +118,5 @@ def _gap(written: Adapter, pair: MergedPair) -> float:
     up, down = written.factors(pair.module)
     up = up * written.pairs[pair.module].scale
     left, right = np.concatenate([pair.up, -up], axis=1), np.concatenate([pair.down, down])
-    size = float(np.linalg.norm(lapack.triangle(pair.up) @ lapack.triangle(pair.down.T).T))
-    gap = float(np.linalg.norm(lapack.triangle(left) @ lapack.triangle(right.T).T))
+    size, gap = product_size(pair.up, pair.down), product_size(left, right)
     return gap / size if size else gap

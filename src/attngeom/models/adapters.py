@@ -245,8 +245,8 @@ def _measure(one: Adapter, other: Adapter, module: str, unit: float) -> dict[str
     for adapter in (one, other):
         up, down = adapter.factors(module)
         sides.append((up * adapter.pairs[module].scale, down))
-    whole = _product_size(np.concatenate([sides[0][0], -sides[1][0]], axis=1), np.concatenate([s[1] for s in sides]))
-    size = _product_size(*sides[0])
+    whole = product_size(np.concatenate([sides[0][0], -sides[1][0]], axis=1), np.concatenate([s[1] for s in sides]))
+    size = product_size(*sides[0])
     noise = sum(2 * ((up**2).sum(axis=0) * (down**2).sum(axis=1)).sum() for up, down in sides)
     mismatch = whole / size if size else float(whole > 0)
     expected = (
@@ -258,7 +258,7 @@ def _measure(one: Adapter, other: Adapter, module: str, unit: float) -> dict[str
     return {"module": module, "same": same, **sizes}
 
 
-def _product_size(up: Array, down: Array) -> float:
+def product_size(up: Array, down: Array) -> float:
     """‖up down‖ by the triangles of both."""
     return float(np.linalg.norm(lapack.triangle(up) @ lapack.triangle(down.T).T))
 

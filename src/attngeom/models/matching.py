@@ -48,6 +48,14 @@ def _core_values(inner: Array, outer: Array, share: int) -> Array:
     return lapack.svdvals(cores)
 
 
+def assign(costs: Array) -> tuple[Array, Array]:
+    """Rows and columns of the matching with the least sum of costs."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
+
+    rows, columns = linear_sum_assignment(costs)
+    return np.asarray(rows), np.asarray(columns)
+
+
 def match_heads(one: AttentionWeights, other: AttentionWeights) -> tuple[Array, Array]:
     """Orders (heads, groups) of ``other`` that bring it next to ``one``."""
     return _match_groups(head_features(one), head_features(other), one.groups)
@@ -63,8 +71,6 @@ def _evened(left: Array, right: Array) -> tuple[Array, Array]:
 
 def _match_groups(left: Array, right: Array, groups: int) -> tuple[Array, Array]:
     """Orders (heads, groups) by features of heads: Hungarian on groups, Hungarian inside."""
-    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-
     share = len(left) // groups
     left, right = (own.reshape(groups, share, -1) for own in _evened(left, right))
     costs = np.empty((groups, groups))
@@ -72,10 +78,10 @@ def _match_groups(left: Array, right: Array, groups: int) -> tuple[Array, Array]
     for g in range(groups):
         for h in range(groups):
             table = np.linalg.norm(left[g][:, None] - right[h][None], axis=-1)
-            rows, columns = linear_sum_assignment(table)
+            rows, columns = assign(table)
             inside[g, h] = columns
             costs[g, h] = table[rows, columns].sum()
-    order = linear_sum_assignment(costs)[1]
+    order = assign(costs)[1]
     heads = np.concatenate([h * share + inside[g, h] for g, h in enumerate(order)])
     return heads, order
 
@@ -172,8 +178,7 @@ def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:
 
 def assign_points(left: Array, right: Array) -> Array:
     """A permutation that pairs points: nearest neighbours; where these are not one, mutual ones, the rest optimally."""
-    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-    from scipy.spatial import cKDTree
+    from scipy.spatial import cKDTree  # slow to load, and few commands need it
 
     # Distances of points near the end of the range of floats would be infinite.
     largest = np.frexp(max(float(np.abs(x).max(initial=0.0)) for x in (left, right)))[1]
@@ -191,5 +196,5 @@ def assign_points(left: Array, right: Array) -> Array:
         order[rows] = columns
     elif len(rows):
         table = np.linalg.norm(left[rows][:, None] - right[columns][None], axis=-1)
-        order[rows] = columns[linear_sum_assignment(table)[1]]
+        order[rows] = columns[assign(table)[1]]
     return np.asarray(order)

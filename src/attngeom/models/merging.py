@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import PARALLEL_SINE, SAME_STREAM
+from attngeom.models.crews import Progress
 from attngeom.models.folders import new_folder
 from attngeom.models.layer import LayerWeights
 from attngeom.models.model import Model, open_model
@@ -33,7 +34,6 @@ from attngeom.models.writing import Precision, WriteError, write_folder, write_m
 
 Method = Literal["linear", "spherical", "task"]
 METHODS: tuple[Method, ...] = ("linear", "spherical", "task")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def check_plan(
             key = next(iter(differences), "family")
             raise InputError(f"models of different kinds given ({key[:60]} differs); merge needs models of one kind")
         if is_tied(one.spec) != is_tied(other.spec):
-            tied = Path(_name(one if is_tied(one.spec) else other)).name[:60]
+            tied = Path((one if is_tied(one.spec) else other).whereabouts).name[:60]
             raise InputError(f"{tied} has a head tied to its embedding, another model has its own; save both alike")
     return chosen if method == "task" else tuple(w / sum(chosen) for w in chosen)
 
@@ -203,13 +203,13 @@ def write_merge(
         for number, model in enumerate(models):
             if model is target or not aligned:
                 near.append(model)
-                told.append({"path": _name(model), "scope": None, "worst_mismatch": None, "worst_misfit": None})
+                told.append({"path": model.whereabouts, "scope": None, "worst_mismatch": None, "worst_misfit": None})
                 continue
             place = temporary / f"aligned-{number}"
             own = _scope(scope, target, model)
             written = write_model(align(target, model, own), place, "auto", progress)
             near.append(open_model(place))
-            told.append({"path": _name(model), "scope": own, **_mismatch(written.to_json())})
+            told.append({"path": model.whereabouts, "scope": own, **_mismatch(written.to_json())})
         merged = Merged(target, inputs=tuple(near), weights=chosen, method=method, base=base)
         dtype = write_folder(merged, temporary, precision, progress)
         result = open_model(temporary)
@@ -228,10 +228,6 @@ def write_merge(
         path=Path(out), method=method, weights=chosen, inputs=tuple(told), norms=norms, outputs=outputs, dtype=dtype,
         bytes=size,
     )  # fmt: skip
-
-
-def _name(model: Model) -> str:
-    return "a model in memory" if model.path is None else str(model.path)
 
 
 def _mismatch(record: dict[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,11 @@ class Model:
     def layers(self) -> int:
         return self.spec.layers
 
+    @property
+    def whereabouts(self) -> str:
+        """Its folder, in words."""
+        return "a model in memory" if self.path is None else str(self.path)
+
     def place(self, layer: int) -> tuple[Stack, int]:
         """The stack of a layer and its number in it."""
         for stack in self.spec.stacks:

@@ -18,6 +18,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.models.matching import assign
 from attngeom.models.model import Model
 from attngeom.models.specification import Stack
 from attngeom.models.unread import Unread
@@ -64,14 +65,12 @@ class StreamGroup(Enum):
 
     def nearest_order(self, cosines: Array) -> Array:
         """The order and signs with the largest sum of cosines; the identity if the tables are no reordering at all."""
-        from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-
         signed = self is StreamGroup.SIGNED_ORDERS
         back = self is StreamGroup.ORDERS_AND_SIGN and (-cosines).max(axis=1).sum() > cosines.max(axis=1).sum()
         sizes = np.abs(cosines) if signed else -cosines if back else cosines
         order = sizes.argmax(axis=1)
         if len(set(order.tolist())) < len(order):
-            order = linear_sum_assignment(-sizes)[1]
+            order = assign(-sizes)[1]
         if signed:
             return _ordered(order, np.where(cosines[np.arange(len(order)), order] < 0, -1.0, 1.0))
         return _ordered(order, np.full(len(order), -1.0 if back else 1.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from attngeom.limits.rounding import NEAR_ISOMETRY, RANDOM_CONDITION, TENSORS_AG
 from attngeom.limits.sizes import COPIED_BYTES, SHARD_BYTES
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
-from attngeom.models.crews import Crew, each_layer, hired
+from attngeom.models.crews import Crew, Progress, each_layer, hired
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
@@ -77,7 +77,7 @@ class Written:
 
 def write_model(
     rewrite: Rewrite, out: str | Path, precision: Precision = "auto",
-    progress: Callable[[int, int], None] | None = None, compact: bool = False, live: bool = False, crew: Crew = 1,
+    progress: Progress | None = None, compact: bool = False, live: bool = False, crew: Crew = 1,
 ) -> Written:  # fmt: skip
     """Write the rewritten model to the folder ``out``, which must not exist.
 
@@ -119,7 +119,7 @@ def write_model(
 def write_teleport(
     model: Model, out: str | Path, *, seed: int = 0, condition: float = RANDOM_CONDITION,
     parts: Collection[str] = PARTS,
-    precision: Precision = "auto", progress: Callable[[int, int], None] | None = None, live: bool = False,
+    precision: Precision = "auto", progress: Progress | None = None, live: bool = False,
     crew: Crew = 1,
 ) -> tuple[Written, float]:  # fmt: skip
     """Write a random model with the same function, and say which condition number its matrices have.
@@ -172,7 +172,7 @@ def _plan(rewrite: Rewrite, precision: Precision, compact: bool, crew: Crew) -> 
 
 
 def write_folder(
-    rewrite: Rewrite, folder: Path, precision: Precision, progress: Callable[[int, int], None] | None,
+    rewrite: Rewrite, folder: Path, precision: Precision, progress: Progress | None,
     compact: bool = False, crew: Crew = 1,
 ) -> str:  # fmt: skip
     """Write all files of the rewritten model; files of layers that are there already are kept."""

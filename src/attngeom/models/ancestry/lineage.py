@@ -164,11 +164,7 @@ def lineage(
 
     with hired(crew) as crew:
         answers = tuple(_compare(child, parent, unused, seed, len(parents), crew, step) for parent in parents)
-    return _judged(_name(child), answers, reference(), seed)
-
-
-def _name(model: Model) -> str:
-    return "a model in memory" if model.path is None else str(model.path)
+    return _judged(child.whereabouts, answers, reference(), seed)
 
 
 def _compare(
@@ -201,16 +197,16 @@ def _compare(
     if kinds and test is None:
         untested = "fewer than two unused tokens are in both vocabularies with rows of their own in the parent"
     return Parentage(
-        path=_name(parent), similarity=aligned.similarity, heads=aligned.heads, units=aligned.units, layers=matches,
-        shared=tuple(shared), width=change.rank or child.spec.width, stream=change.source, table=aligned.table,
-        test=test, untested=untested,
+        path=parent.whereabouts, similarity=aligned.similarity, heads=aligned.heads, units=aligned.units,
+        layers=matches, shared=tuple(shared), width=change.rank or child.spec.width, stream=change.source,
+        table=aligned.table, test=test, untested=untested,
     )  # fmt: skip
 
 
 def _uncompared(parent: ModelView, child: ModelView, left_out: str) -> Parentage:
     """Two models whose contents have no common stream: spectra are all that is told."""
     return Parentage(
-        path=_name(parent.model), similarity=None, heads=None, units=None, left_out=left_out, untested=left_out,
+        path=parent.model.whereabouts, similarity=None, heads=None, units=None, left_out=left_out, untested=left_out,
         spectra=compare_spectra(child, parent),
     )  # fmt: skip
 

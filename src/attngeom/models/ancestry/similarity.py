@@ -16,6 +16,7 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import CONTENT_ZERO
 from attngeom.limits.trials import SKETCH_DIRECTIONS
 from attngeom.models.ancestry.content import Content, Forms, HeadContent, Rows, UnitContent, content_of
+from attngeom.models.matching import assign
 from attngeom.models.views import ModelView
 
 SEED = 20261118
@@ -52,7 +53,7 @@ def _compare_heads(child: HeadContent, parent: HeadContent) -> Array:
         near = near if one is None else near + one.sizes**2
         far = far if other is None else far + other.sizes**2
     scores = top / np.maximum(np.sqrt(np.outer(near, far)), CONTENT_ZERO)
-    rows, columns = assign(scores)
+    rows, columns = assign(-scores)
     return _cosines(child.values, parent.values)[rows, columns]
 
 
@@ -64,18 +65,10 @@ def _cosines(one: Forms, other: Forms) -> Array:
     return np.asarray(one.inner(other) / np.maximum(np.outer(one.sizes, other.sizes), CONTENT_ZERO))
 
 
-def assign(scores: Array) -> tuple[Array, Array]:
-    """Rows and columns of the matching with the largest sum of scores."""
-    from scipy.optimize import linear_sum_assignment  # slow to load, and few commands need it
-
-    rows, columns = linear_sum_assignment(scores, maximize=True)
-    return np.asarray(rows), np.asarray(columns)
-
-
 def _compare_units(child: UnitContent, parent: UnitContent) -> Array:
     """For every unit of the child that finds one, the cosine of what it was not matched on."""
     switches = _unit_rows(child.switch.take()) @ _unit_rows(parent.switch.take()).T
-    rows, columns = assign(np.abs(switches) if child.is_odd else switches)
+    rows, columns = assign(-(np.abs(switches) if child.is_odd else switches))
 
     def cosines(one: Rows, other: Rows) -> Array:
         return np.asarray((_unit_rows(one.take(rows)) * _unit_rows(other.take(columns))).sum(axis=1))
@@ -102,7 +95,7 @@ def _match_mlps(child: Sequence[UnitContent], parent: Sequence[UnitContent]) -> 
     table = one @ other.T
     if len(child) > len(parent):
         return [int(i) for i in table.argmax(axis=1)]
-    return [int(i) for i in assign(table)[1]]
+    return [int(i) for i in assign(-table)[1]]
 
 
 def directions(width: int) -> tuple[Array, Array]:
@@ -142,7 +135,7 @@ class Sketch:
 
     def likeness(self, other: Sketch) -> float:
         """About the similarity of the two layers."""
-        rows, columns = assign(self.scores @ other.scores.T)
+        rows, columns = assign(-self.scores @ other.scores.T)
         values = (self.values[rows] * other.values[columns]).sum(axis=1)
         return float(((np.mean(values) if len(values) else 0.0) + (self.units @ other.units.T)[0, 0]) / 2)
 
@@ -169,7 +162,7 @@ def _spectra(heads: HeadContent) -> tuple[Array, Array]:
 def _likeness(child: tuple[Array, Array], parent: tuple[Array, Array]) -> float:
     """Median cosine of spectra of value maps, heads matched by those of their scores."""
     (scores, values), (other_scores, other_values) = child, parent
-    rows, columns = assign(_padded(scores, other_scores))
+    rows, columns = assign(-_padded(scores, other_scores))
     return float(np.median(_padded(values, other_values)[rows, columns]))
 
 

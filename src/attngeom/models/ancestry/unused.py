@@ -33,8 +33,8 @@ from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.files import read_json
 from attngeom.limits.work import MATCHED_TOKENS
-from attngeom.models.ancestry.similarity import assign
 from attngeom.models.ancestry.streams import find_change
+from attngeom.models.matching import assign
 from attngeom.models.views import ModelView
 
 NEVER = (0xC0, 0xC1, *range(0xF5, 0x100))
@@ -218,7 +218,7 @@ def unused_test(
         scores = np.zeros((len(places), len(places)))
         for part in sorted(near.keys() & far.keys()):
             scores = scores + _centred(near[part][names]) @ _centred(far[part][others] @ back).T
-        order, columns = assign(scores)
+        order, columns = assign(-scores)
         own += int((names[order] == places[columns]).sum())
     counts = [len(places) for _, places in chosen]
     p = min(1.0, tries * float(tail(counts, own)))
