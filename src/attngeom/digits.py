@@ -6,7 +6,7 @@ on another machine; it is bounded, not told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from attngeom.limits.rounding import PRINTED_ROUNDING
 from attngeom.limits.shown import SIGNIFICANT_DIGITS
@@ -66,3 +66,14 @@ def matrix(rows: Iterable[Iterable[object]]) -> str:
     '1/2  0; -3.25  4'
     """
     return "; ".join("  ".join(map(number, row)) for row in rows)
+
+
+def runs(numbers: Sequence[int], between: str) -> list[str]:
+    """Increasing numbers, those that follow each other as first and last.
+
+    >>> runs([0, 1, 2, 5], " to ")
+    ['0 to 2', '5']
+    """
+    starts = [n for n in numbers if n - 1 not in numbers]
+    ends = [n for n in numbers if n + 1 not in numbers]
+    return [str(first) if first == last else f"{first}{between}{last}" for first, last in zip(starts, ends)]

@@ -158,7 +158,7 @@ def by_layer(layers: Sequence[LayerComparison]) -> list[str]:
         if not own or len(layers) < 2 or all(layer.same for layer in layers):
             continue
         numbers = [layer.layer for layer in own if isinstance(layer.layer, int)]
-        runs = _runs(numbers) + [str(layer.layer) for layer in own if not isinstance(layer.layer, int)]
+        runs = digits.runs(numbers, " to ") + [str(layer.layer) for layer in own if not isinstance(layer.layer, int)]
         more = len(runs) - LISTED_NAMES
         named = ", ".join(runs[:LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
         sizes = sorted(layer.worst.value for layer in own if layer.worst is not None)
@@ -166,17 +166,6 @@ def by_layer(layers: Sequence[LayerComparison]) -> list[str]:
         mismatches = f" (mismatch{'es' * (len(ends) > 1)} {' to '.join(ends)})" if ends and not own[0].same else ""
         texts.append(f"{named} {words[len(own) > 1]}{mismatches}")
     return [f"  layers: {'; '.join(texts)}"] if texts else []
-
-
-def _runs(numbers: Sequence[int]) -> list[str]:
-    """Numbers that follow each other as first and last.
-
-    >>> _runs([0, 1, 2, 5])
-    ['0 to 2', '5']
-    """
-    starts = [n for n in numbers if n - 1 not in numbers]
-    ends = [n for n in numbers if n + 1 not in numbers]
-    return [str(first) if first == last else f"{first} to {last}" for first, last in zip(starts, ends)]
 
 
 def _cut(lines: list[str], what: str, every: bool) -> list[str]:

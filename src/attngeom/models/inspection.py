@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from attngeom import digits
 from attngeom.errors import AttnGeomError
 from attngeom.limits.shown import LISTED_NAMES
 from attngeom.models.counts.redundancy import Redundancy, redundancy
@@ -246,13 +247,7 @@ def _ranges(numbers: tuple[int, ...]) -> str:
     >>> _ranges((0, 1, 2, 4, 6))
     'layers 0–2, 4, 6'
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    shown = [str(a) if a == b else f"{a}–{b}" for a, b in runs]
+    shown = digits.runs(numbers, "–")
     return f"layer{'s' if len(numbers) > 1 else ''} " + ", ".join(
         shown if len(shown) <= 6 else [*shown[:3], "…", shown[-1]]
     )
