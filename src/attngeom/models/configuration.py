@@ -125,17 +125,18 @@ class Config:
     def layer_norm(self, *, default: float, bias: bool = True) -> Norm:
         return Norm(kind="layer", eps=self.number("layer_norm_eps", "layer_norm_epsilon", default=default), bias=bias)
 
-    def windows(self, layers: int, window: int | None, default: list[str] | None = None) -> list[int | None]:
-        """The window of each layer from ``layer_types`` (full_attention, sliding_attention)."""
-        types = self.raw("layer_types")
-        types = default if types is None else types
-        if types is None:
-            return [window] * layers
-        known = {"full_attention": None, "sliding_attention": window}
+    def layer_types(self, default: list[str]) -> list[str]:
+        """``layer_types``, of each layer full_attention or sliding_attention."""
+        given, known = self.raw("layer_types"), ("full_attention", "sliding_attention")
+        types = default if given is None else given
         named = isinstance(types, list) and all(isinstance(name, str) and name in known for name in types)
-        if not named or len(types) != layers:
-            raise InputError(f"config layer_types given; {layers} of full_attention or sliding_attention are required")
-        return [known[name] for name in types]
+        if not named or len(types) != len(default):
+            raise InputError(f"config layer_types given; {len(default)} of {' or '.join(known)} are required")
+        return list(types)
+
+    def windows(self, window: int | None, default: list[str]) -> list[int | None]:
+        """The window of each layer, by their types."""
+        return [window if kind == "sliding_attention" else None for kind in self.layer_types(default)]
 
     def rotary(
         self, head_dim: int, layout: Layout, *, theta: float = 10000.0, share: float | None = None

@@ -229,8 +229,8 @@ def describe_modernbert(config: Config) -> TransformerSpec:
     layers, every = config.layers("num_hidden_layers"), config.integer("global_attn_every_n_layers", default=3)
     default = ["sliding_attention" if i % every else "full_attention" for i in range(layers)]
     # The number counts the neighbours on both sides; a window counts the token itself and one side.
-    windows = config.windows(layers, config.integer("local_attention", default=128) // 2 + 1, default)
-    types = config.raw("layer_types") or default
+    windows = config.windows(config.integer("local_attention", default=128) // 2 + 1, default)
+    types = config.layer_types(default)
     turns = {kind: rotary_of_type(config, kind, theta=theta, key=key) for kind, (key, theta) in THETAS.items()}
     attention = grouped_attention(config, None, bias=config.flag("attention_bias", default=False)).bidirectional
     mlp = gated_mlp(config, bias=config.flag("mlp_bias", default=False))

@@ -46,7 +46,7 @@ def describe_cohere2(config: Config) -> TransformerSpec:
     config.raw("head_dim")
     window, rotation = sliding_window(config), rotary(config, "interleaved")
     types = layer_types(config, config.integer("sliding_window_pattern", default=4))
-    windows = config.windows(len(types), window, types)
+    windows = config.windows(window, types)
     return decoder(
         config, _block(config, rotation, norm), norm, windows=windows, head=_head(config),
         rotaries=[rotation if own is not None else None for own in windows],

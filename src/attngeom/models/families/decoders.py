@@ -69,12 +69,8 @@ def rotary_of_type(config: Config, kind: str, *, theta: float, key: str = "rope_
 
 def layer_types(config: Config, every: int) -> list[str]:
     """``layer_types``; by default each ``every``-th layer attends fully and the others through a window."""
-    layers = config.layers("num_hidden_layers")
-    given = config.raw("layer_types")
-    if given is None:
-        return ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(layers)]
-    config.windows(layers, 1)
-    return list(given)
+    layers = range(config.layers("num_hidden_layers"))
+    return config.layer_types(["sliding_attention" if (i + 1) % every else "full_attention" for i in layers])
 
 
 def gated_mlp(config: Config, *, bias: bool = False) -> MLP:

@@ -78,7 +78,7 @@ def _head(config: Config) -> LogitHead:
 def describe_gemma2(config: Config) -> TransformerSpec:
     block, layers = _block(config, rotary(config)), config.layers("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
-    windows, scale = config.windows(layers, sliding_window(config), default), _scale(config)
+    windows, scale = config.windows(sliding_window(config), default), _scale(config)
     return decoder(config, block, _norm(config), windows=windows, head=_head(config), embedding_scale=scale)
 
 
@@ -96,7 +96,7 @@ def describe_gemma3(config: Config) -> TransformerSpec:
         "sliding_attention": rotary_of_type(config, "sliding_attention", theta=1e4, key="rope_local_base_freq"),
     }
     return decoder(
-        config, block, _norm(config), windows=config.windows(len(types), sliding_window(config), types),
+        config, block, _norm(config), windows=config.windows(sliding_window(config), types),
         rotaries=[turns[name] for name in types], head=_head(config), embedding_scale=_scale(config),
     )  # fmt: skip
 

@@ -71,7 +71,7 @@ def describe_dots1(config: Config) -> TransformerSpec:
     last = config.integer("max_window_layers", default=62, least=0)
     default = ["sliding_attention" if window is not None and i >= last else "full_attention" for i in range(layers)]
     first = config.integer("first_k_dense_replace", default=0, least=0)
-    windows = config.windows(layers, window, default)
+    windows = config.windows(window, default)
     return dense_then_experts(config, attention, corrected_experts(config), first, windows)
 
 

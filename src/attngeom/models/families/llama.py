@@ -61,7 +61,8 @@ def describe_mistral(config: Config) -> TransformerSpec:
 
 
 def describe_ministral(config: Config) -> TransformerSpec:
-    return _mistral(config, config.windows(config.layers("num_hidden_layers"), sliding_window(config)))
+    layers = config.layers("num_hidden_layers")
+    return _mistral(config, config.windows(sliding_window(config), ["sliding_attention"] * layers))
 
 
 MISTRAL = ModelFamily("mistral", describe_mistral, llama_places())
@@ -117,7 +118,7 @@ def describe_gpt_oss(config: Config) -> TransformerSpec:
     )
     layers = config.layers("num_hidden_layers")
     default = ["full_attention" if i % 2 else "sliding_attention" for i in range(layers)]
-    windows = config.windows(layers, config.integer("sliding_window", default=128), default)
+    windows = config.windows(config.integer("sliding_window", default=128), default)
     return decoder(config, block_of(attention, experts, norm), norm, windows=windows)
 
 
@@ -149,7 +150,7 @@ def describe_smollm3(config: Config) -> TransformerSpec:
     config.raw("sliding_window")
     default = ["full_attention" if turns else "sliding_attention" for turns in rotated]
     return decoder(
-        config, block_of(attention, mlp, norm), norm, windows=config.windows(len(rotated), window, default),
+        config, block_of(attention, mlp, norm), norm, windows=config.windows(window, default),
         rotaries=[rotation if turns else None for turns in rotated], head=head_of(config, tied=True),
     )  # fmt: skip
 
@@ -169,7 +170,7 @@ def describe_exaone4(config: Config) -> TransformerSpec:
     types = layer_types(config, 1 if window is None else config.integer("sliding_window_pattern", default=4))
     rotates = [window is None or name == "sliding_attention" for name in types]
     return decoder(
-        config, block, norm, windows=config.windows(len(types), window, types),
+        config, block, norm, windows=config.windows(window, types),
         rotaries=[rotation if turns else None for turns in rotates],
     )  # fmt: skip
 

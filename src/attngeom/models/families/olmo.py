@@ -72,7 +72,7 @@ def describe_olmo3(config: Config) -> TransformerSpec:
     """Three of four layers have a window; what stretches the rotation concerns the others."""
     types = layer_types(config, 4)
     turns = {name: rotary_of_type(config, name, theta=5e5) for name in ("full_attention", "sliding_attention")}
-    windows = config.windows(len(types), sliding_window(config), types)
+    windows = config.windows(sliding_window(config), types)
     return decoder(
         config, _block_olmo2(config, None), config.rms(default=1e-5), windows=windows,
         rotaries=[turns[name] for name in types],

@@ -30,7 +30,7 @@ def _windows(config: Config) -> list[int | None]:
         return [None] * layers
     first = config.integer("max_window_layers", default=28, least=0)
     default = ["sliding_attention" if i >= first else "full_attention" for i in range(layers)]
-    return config.windows(layers, window, default)
+    return config.windows(window, default)
 
 
 def _dense(config: Config, attention: GroupedAttention) -> TransformerSpec:
