@@ -688,7 +688,7 @@ BAD = [
     one("bad-index", "invariants --d 3 --a 2 --index 0", 2),
     one("bad-index-range", "invariants --d 2 --a 2 --family sylvester-resultant --index 99", 2),
     one("bad-generators", "implicitize --d 2 --a 1 --max-degree 2 --generators {out}/g.txt", 2),
-    one("bad-complete", "implicitize --d 2 --a 1 --d-out 2 --max-degree 2 --complete", 2),
+    one("bad-complete", "implicitize --d 2 --a 2 --hidden 2 --max-degree 1 --complete", 2),
     one("bad-complete-size", "implicitize --d 30 --a 25 --max-degree 4 --complete --check", 2),
     one("bad-targets-tokens", "implicitize --d 2 --a 1 --targets 2 --tokens 2 --max-degree 2", 2),
     one("bad-causal-tokens", "implicitize --d 2 --a 1 --causal --max-degree 2", 2),

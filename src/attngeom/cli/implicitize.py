@@ -80,9 +80,7 @@ def implicitize_command(
     prove: Annotated[
         bool, flag("--prove", "Verify the generators by substitution, which proves the dimensions.")
     ] = False,
-    complete: Annotated[
-        bool, flag("--complete", "All minimal generators in all degrees, by theorem (one row, one head, t ≥ 2).")
-    ] = False,
+    complete: Annotated[bool, flag("--complete", "All minimal generators in all degrees, by theorem.")] = False,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that share --complete --check.")] = 1,
     json: Json = False,

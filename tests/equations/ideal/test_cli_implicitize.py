@@ -128,7 +128,7 @@ def test_limits_of_time_and_memory_are_kept(arguments) -> None:
     "arguments",
     [
         ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--d-out", "2"],
-        ["--d", "3", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
+        ["--d", "4", "--a", "2", "--max-degree", "2", "--complete", "--tokens", "1"],
         ["--d", "30", "--a", "30", "--max-degree", "1", "--complete", "--check"],
         ["--d", "3", "--a", "2", "--max-degree", "1", "--workers", "2"],
         ["--d", "3", "--a", "2", "--max-degree", "1", "--complete", "--check", "--workers", "1000"],

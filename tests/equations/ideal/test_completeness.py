@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from attngeom import dimension
 from attngeom.equations import Variety
-from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, koszul
+from attngeom.equations.ideal import Limits, Run, check_complete, complete, completeness, implicitize, koszul
 from attngeom.equations.ideal.completeness import (
     candidates,
     check_theorem,
+    complete_variety,
     generator_bound,
     is_multiple,
     last_degree,
@@ -26,6 +28,7 @@ from attngeom.equations.ideal.tableaux import multiplicity, plethysm
 from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.numbers import WORD_PRIME
 from attngeom.exact.partitions import strip
+from attngeom.network import Architecture
 from tests.effort import choose, thorough
 
 # ---------------------------------------------------------------- Theorem 5 and the finite check
@@ -340,3 +343,39 @@ def test_a_wrong_table_does_not_pass_the_check(monkeypatch):
     monkeypatch.setattr(koszul, "STEPS", ((1, 2),))
     with pytest.raises(ArithmeticError, match=r"Tor_2\(M\(1\)\)"):
         check_theorem.__wrapped__()
+
+
+LISTED = [
+    *(dict(d=2, a=a, d_out=rows) for a in (1, 2) for rows in (2, 3)),
+    *(dict(d=2, a=1, d_out=rows, heads=2, value_width=1) for rows in (1, 2, 3)),
+    dict(d=3, a=1, tokens=1),
+]
+
+
+@pytest.mark.parametrize("sizes", LISTED, ids=str)
+def test_the_other_lists_are_what_the_engine_finds(sizes):
+    """Modules degree by degree up to 4, and the dimension by its own proof."""
+    variety = Variety(**sizes)
+    listed = complete_variety(variety)
+    found = implicitize(variety, 4, check=False)
+    modules = [(degree.degree, str(module)) for degree in found.degrees for module in degree.modules]
+    assert sorted(modules) == sorted((degree, str(module)) for degree, module in listed.modules)
+    widths, heads = (variety.d, variety.d_out), sizes.get("heads", 1)
+    width = 1 if heads > 1 else None
+    layer = Architecture(widths, variety.a, tokens=sizes.get("tokens", 2), heads=heads, value_width=width)
+    assert dimension(layer).dimension == listed.dimension
+
+
+def test_what_has_no_list_is_refused():
+    """Deep networks above all, whose equations are others, and heads of other ranks."""
+    for sizes in (
+        dict(d=2, a=2, hidden=(2,)),
+        dict(d=2, a=2, hidden=(2,), tokens=1),
+        dict(d=3, a=3, d_out=2),
+        dict(d=2, a=2, d_out=2, heads=2, value_width=1),
+        dict(d=2, a=1, d_out=2, value_width=1),
+        dict(d=4, a=2, tokens=1),
+        dict(d=2, a=1, d_out=2, targets=3),
+    ):
+        with pytest.raises(InputError, match="lists are known"):
+            complete_variety(Variety(**sizes))

@@ -17,11 +17,11 @@ from attngeom.equations.ideal.degrees import OnWeight, Run
 from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, generator_modules, variety_degree
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
-from attngeom.equations.ideal.records import CompletenessCheck, CompletenessResult, WeightResult
+from attngeom.equations.ideal.records import CompletenessCheck, CompletenessResult, WeightResult, make_module
 from attngeom.equations.ideal.tableaux import multiplicity
 from attngeom.equations.ideal.weight_spaces import HighestWeightEngine
 from attngeom.equations.variety import Variety
-from attngeom.errors import SizeError
+from attngeom.errors import InputError, SizeError
 from attngeom.exact.partitions import Partition, Weight, add_horizontal_strips, is_partition, strip
 from attngeom.limits.work import COMPLETENESS_RANK
 from attngeom.processes import run_apart
@@ -170,20 +170,82 @@ def complete(d: int, a: int, targets: int) -> CompletenessResult:
     )
 
 
+PLANE: dict[int, tuple[tuple[int, Weight], ...]] = {
+    1: (
+        *((2, shapes) for shapes in (((2,), (3, 1), (1, 1)), ((1, 1), (4,), (1, 1)), ((1, 1), (2, 2), (1, 1)))),
+        (3, ((1, 1, 1), (3, 3), (3,))),
+        (4, ((2, 2), (4, 4), (4,))),
+    ),
+    2: (
+        (2, ((1, 1), (4,), (1, 1))),
+        (3, ((1, 1, 1), (3, 3), (3,))),
+        *((4, shapes) for shapes in (((4,), (4, 4), (2, 2)), ((2, 2), (4, 4), (4,)))),
+    ),
+}
+"""d = 2 and several output rows: degrees and modules of GL(W) × GL(V) × GL(U), by attention rank."""
+PLANE_HEADS: tuple[tuple[int, Weight], ...] = (
+    (3, ((2, 1), (3, 3), (2, 1))),
+    *((3, ((1, 1, 1), *shapes)) for shapes in (((5, 1), (2, 1)), ((4, 2), (2, 1)), ((3, 3), (3,)))),
+)
+"""Two heads with d = 2, a = v = 1: the 3-minors of the flattenings."""
+ONE_TOKEN: dict[int, tuple[tuple[int, Weight], ...]] = {1: ((4, ((7, 3, 2),)),), 2: ((8, ((10, 9, 5),)),)}
+"""d = 3, one token, one output row: by attention rank."""
+
+
+def _listed(variety: Variety) -> tuple[int, tuple[tuple[int, Weight], ...]] | None:
+    """The affine dimension and all modules of the lists beside Theorem 6; None where none is known."""
+    d, rows, heads, rank = variety.d, variety.d_out, variety.heads, min(variety.a, 2)
+    if variety.hidden or variety.num_targets != d:
+        return None
+    if not variety.has_cross:
+        return (6 + rank, ONE_TOKEN[rank]) if (d, rows, heads) == (3, 1, 1) and not variety.residual else None
+    if d != 2:
+        return None
+    if heads == 1:
+        is_free = variety.value_width is None or variety.value_width >= 2
+        return (2 * rows + 1 + rank, PLANE[rank]) if rows > 1 and is_free else None
+    is_least = (heads, rank, variety.value_width, variety.residual) == (2, 1, 1, False)
+    return (min(2 * rows + 6, 6 * rows), PLANE_HEADS) if is_least else None
+
+
 def complete_variety(variety: Variety) -> CompletenessResult:
     """The same for the coefficients of t ≥ 2 tokens, with or without mask and skip connection: Theorem 7.
+
+    And where docs/theorems/open-problems.md has another list: d = 2 with several output rows, or with two heads of rank
+    one, and d = 3 at one token. InputError elsewhere.
 
     >>> found = complete_variety(Variety(2, 2, tokens=2))
     >>> found.degree, found.linear_relations
     (4, 14)
+    >>> [str(module) for _, module in complete_variety(Variety(2, 1, d_out=2, heads=2, value_width=1)).modules]
+    ['S_21⊗S_33⊗S_21']
     """
-    result = complete(variety.d, variety.a, variety.num_targets)
-    if variety.tokens is None:
+    if variety.d_out == variety.heads == 1 and variety.has_cross and not variety.hidden:
+        result = complete(variety.d, variety.a, variety.num_targets)
+    else:
+        listed = _listed(variety)
+        if listed is None:
+            raise InputError(
+                "--complete given; lists are known for one row and one head at t ≥ 2, for d = 2 with more rows or two"
+                " heads of rank one, for d = 3 at t = 1: leave it out"
+            )
+        rows, d = variety.d_out, variety.d
+        groups = (rows, d, d) if variety.has_cross else (d,)
+        kept = [(n, shapes) for n, shapes in listed[1] if all(len(part) <= size for part, size in zip(shapes, groups))]
+        result = CompletenessResult(
+            standing="theorem",
+            reason="these modules are all minimal generators, in all degrees",
+            theorem="docs/theorems/open-problems.md",
+            modules=tuple((n, make_module(shapes, 1, groups)) for n, shapes in kept),
+            dimension=listed[0],
+            variety_degree=None,
+        )
+    if variety.tokens is None or not variety.has_cross:
         return result
-    cross = variety.num_pairs * variety.num_targets
+    cross = variety.d_out * variety.num_pairs * variety.num_targets
     return replace(
         result,
-        theorem="docs/theorems/completeness.md, Theorem 7",
+        theorem=result.theorem.replace("6", "7"),
         reason="linear relations and these modules are all minimal generators, in all degrees",
         linear_relations=variety.num_coordinates - int(variety.residual) - cross,
         dimension=result.dimension + int(variety.residual),

@@ -48,10 +48,9 @@ def implicitize(
     >>> print(implicitize(Variety(2, 2), 4).degrees[-1].modules[0])
     S_44⊗S_22
     """
-    if complete and not (variety.d_out == variety.heads == 1 and variety.has_cross):
-        raise InputError("--complete given; it needs one output row, one head and two tokens or more; leave it out")
+    listed = complete_variety(variety) if complete else None
     if complete and check and not has_theory(variety):
-        raise InputError("--complete --check given with --tokens; the finite check is that without: leave one out")
+        raise InputError("--complete --check given; it is for one row and one head, without --tokens: leave one out")
     check_workers(workers)
     if workers > 1 and not (complete and check):
         raise InputError(f"{workers} workers given; they share the finite check: add --complete --check, or take 1")
@@ -77,14 +76,10 @@ def implicitize(
             summary = _with_generators(summary, families, vectors, prove)
     except OverBudget as reason:
         summary = replace(summary, stopped=summary.stopped or f"generators: {reason}")
-    if complete:
+    if listed is not None and check:
         sizes = (variety.d, variety.a, variety.num_targets)
-        summaries = (
-            check_complete(*sizes, seed=seed, limits=limits, progress=progress, run=run, workers=workers)
-            if check
-            else complete_variety(variety)
-        )
-        summary = replace(summary, completeness=summaries)
+        listed = check_complete(*sizes, seed=seed, limits=limits, progress=progress, run=run, workers=workers)
+    summary = replace(summary, completeness=listed)
     standing, why = _conclude(summary)
     return replace(summary, standing=standing, reason=why)
 
