@@ -11,6 +11,7 @@ from attngeom.equations import Variety, families
 from attngeom.equations.ideal import implicitize
 from attngeom.equations.ideal.coordinates import coordinates
 from attngeom.equations.ideal.deep_coordinates import DeepCoordinates
+from attngeom.equations.ideal.export import describe_ideal
 from attngeom.equations.ideal.weight_spaces import WeightEngine
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.domains import GF, QQ, Array
@@ -136,3 +137,8 @@ def test_what_is_refused() -> None:
         Variety(2, 2, 1, hidden=(2, 2, 2, 2))
     with pytest.raises(SizeError, match="coordinates of a deep network"):
         coordinates(Variety(6, 2, hidden=(6,)))
+
+
+def test_files_say_what_the_coordinates_of_deep_networks_are() -> None:
+    one, more = (describe_ideal(Variety(2, 2, hidden=(2,), tokens=t), None)[0] for t in (1, None))
+    assert one.startswith("s_(k,l,...): coefficient of x_k0 x_l0") and more.startswith("p_(k,l,...,m): coefficient of S_kl")

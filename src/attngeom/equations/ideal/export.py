@@ -206,6 +206,11 @@ def describe_ideal(variety: Variety, expected: tuple[int, int | None] | None) ->
         "y_(k,l,m): coefficient of x_k1 x_l1 x_m0, s_(k,l,m): of x_k0 x_l0 x_m0, divided by the number of orders",
         "phi: the coefficients of V X X^T A X, A = K^T Q and V = O W where ranks are bounded",
     ]
+    if variety.hidden:
+        deep = "s_(k,l,...): coefficient of x_k0 x_l0 ..., divided by the number of orders"
+        if variety.has_cross:
+            deep = "p_(k,l,...,m): coefficient of S_kl ... x_m in P(S) X, S = X X^T, divided by the number of orders"
+        lines = [deep, "phi: the coefficients of a network with A1, V1 in layer 1, A2, V2 in layer 2, ..."]
     if expected is not None:
         degree = "" if expected[1] is None else f", degree {expected[1]}"
         lines.append(f"the variety: affine cone of dimension {expected[0]}{degree}")
