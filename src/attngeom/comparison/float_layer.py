@@ -23,6 +23,7 @@ from attngeom.comparison.samples import (
     joint,
     relate,
     total,
+    value_sample,
 )
 from attngeom.exact import lapack
 from attngeom.exact.arrays import swap
@@ -45,10 +46,8 @@ def head_samples(heads: list[dict[str, np.ndarray]]) -> list[HeadSample]:
     """(A, V) of the heads of one layer."""
     samples = []
     for head in heads:
-        Q, K, V = (Sample(head[name]).normalised() for name in "QKV")
-        if "O" in head:
-            V = Sample(head["O"]).normalised().times(V)
-        samples.append(HeadSample(K.transposed().times(Q), V))
+        Q, K = (Sample(head[name]).normalised() for name in "QK")
+        samples.append(HeadSample(K.transposed().times(Q), value_sample(head)))
     return samples
 
 

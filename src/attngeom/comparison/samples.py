@@ -122,6 +122,12 @@ class Sample:
         return Sample(np.ldexp(self.values, int(np.clip(self.exponent - exponent, -2000, 2000))), exponent)
 
 
+def value_sample(head: dict[str, Array]) -> Sample:
+    """The whole value map of a head, V or O V."""
+    V = Sample(head["V"]).normalised()
+    return Sample(head["O"]).normalised().times(V) if "O" in head else V
+
+
 def bilinear(function: Callable[[Array, Array], Array], one: Sample, two: Sample) -> Sample:
     """A bilinear function of two quantities."""
     return Sample(function(one.values, two.values), one.exponent + two.exponent)

@@ -27,6 +27,7 @@ from attngeom.comparison.samples import (
     is_zero,
     log_ratio,
     relate,
+    value_sample,
 )
 from attngeom.errors import InputError
 from attngeom.exact.arrays import swap
@@ -221,10 +222,7 @@ def virtual_samples(layers: Layers) -> list[Sample]:
     for (head,) in layers:
         keys, queries = (Sample(head[name]).normalised().times(L) for name in "KQ")
         M.append(keys.transposed().times(queries))
-        V = Sample(head["V"]).normalised()
-        if "O" in head:
-            V = Sample(head["O"]).normalised().times(V)
-        L = V.times(L)
+        L = value_sample(head).times(L)
     return [*M, L]
 
 
