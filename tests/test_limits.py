@@ -143,7 +143,8 @@ def test_every_limit_has_one_name_and_a_reason():
         assert len(node.targets) == 1 and isinstance(node.targets[0], ast.Name), path
         name = node.targets[0].id
         assert is_bound(node.value) or isinstance(node.value, ast.Dict), f"{path.name}: {name} is no number"
-        assert len(reason.split()) >= 2, f"{path.name}: {name} has no reason"
+        # Headings have no full stop.
+        assert len(reason.split()) >= 2 and reason.endswith("."), f"{path.name}: {name} has no reason"
     names = Counter(node.targets[0].id for _, node, _ in limits())
     assert [name for name, count in names.items() if count > 1] == []
 

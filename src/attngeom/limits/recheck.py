@@ -4,7 +4,6 @@ Decided from the claim before any work; :func:`attngeom.verification.budget.budg
 """
 
 # verification
-
 ATOM_TERMS = 4 * 10**6  # Products that are written out for one program.
 LARGEST_FACTOR = 10_000  # The largest factor of the budget: a day or so.
 WRITERS_FACTOR = 100.0  # Writers recheck with so many times the budget: they have just spent more on the search.
@@ -59,7 +58,6 @@ GUARD_SAMPLES = 2  # Samples at which the fields are seen to leave the function 
 TRANSCRIPT_BITS = 120  # A wrong transcript passes with probability at most 2^−120.
 
 # dimensions
-
 SYMMETRY_ENTRIES = 2 * 10**7  # Entries of the matrix of infinitesimal symmetries.
 # Samples at which no entry that is inverted on a slice may always be 0: roots exist at half of them each.
 EXISTENCE_SAMPLES = 4096
@@ -67,11 +65,9 @@ RECHECKED_DIMENSION = 4000  # Rechecking a minor costs the cube of the dimension
 RECHECKED_PARAMETERS = 10**6  # Of a network that is evaluated, or of a part whose outputs are seen to span.
 
 # learning
-
 LAW_PARAMETERS = 4000  # Of a network whose laws are proven complete: a square matrix of this size is eliminated.
 
 # deep networks
-
 MAP_OUTPUTS = 4096  # Entries of the output of a map of several layers.
 MAP_INPUTS = 10**4  # Inputs at which linear equations of a second layer are written down.
 MAP_INPUT_ENTRY = 10**6  # The largest entry of such an input.

@@ -1,12 +1,10 @@
 """Tolerances of floats: what counts as zero, as equal, or as a close call, and the precision of balls in bits."""
 
 # files and processes
-
 # Relative differences of numbers of size one below this are rounding errors, magnified by moderate conditions.
 PRINTED_ROUNDING = 1e-12
 
 # exact
-
 DAMPING = 1e-3  # The damping of Levenberg and Marquardt at the start, relative to the diagonal.
 LEAST_DAMPING = 1e-15  # Smaller dampings are lost to rounding.
 DAMPING_EASED = 30.0  # What the damping is divided by after a step that lowers ‖r‖.
@@ -18,7 +16,6 @@ MODERATE_SIZE = 2.0**300
 CLEAR_GAP = 1e3
 
 # groups
-
 SINGULAR_CONDITION = 1e12  # Beyond this condition number rows count as dependent.
 GRAM_DEPENDENT = 1e13  # Beyond this condition number of their Gram matrix, rows count as dependent.
 GRAM_WELL = 1e3  # Up to this condition number, least squares by Gram matrices lose no more than rounding is granted.
@@ -30,7 +27,6 @@ CHOLESKY_SAFE = 1e6
 RANDOM_CONDITION = 9.0  # Condition number of random matrices unless another one is asked for.
 
 # network
-
 # The first entry of at least this share of the largest is chosen: 1/(1 + 1/e), no quotient of simple numbers.
 CHOICE_SHARE = 0.7310585786300049
 SINGULAR_VALUES_EQUAL = 1e-8  # Singular values whose relative gap is smaller count as one.
@@ -41,7 +37,6 @@ SCORES_FLAT = 2.0**-7  # Scores that differ by less hardly change attention.
 SCORES_SATURATED = 2.0**6  # Where scores differ by more, one token is all that counts.
 
 # layer
-
 INPUT_GRID = 2.0**-14  # Inputs of a black box are multiples of this: fifteen decimal digits say them exactly.
 # The relative distance within which float coefficients count as those of a layer, unless another is given. The nearest
 # layer is looked for with rank A bounded and all copies weighed alike, and its distance is enclosed: a little above the
@@ -54,7 +49,6 @@ FIT_FIBER = 1e-11  # Singular values below this part of the largest belong to di
 FIT_REST = 1e-12  # Relative errors of a fit that are rounding errors.
 
 # heads
-
 HEADS_RESIDUAL = 1e-2  # Relative residual beyond which heads are not given, however noisy the input is said to be.
 WIDE_GAP = 1e5  # A gap of couplings beyond which no further triple of slices is tried.
 # Couplings inside one head differ less: a wider gap than this is needed to cut where the number is not given.
@@ -63,7 +57,6 @@ NESTED_ROWS = 1e-9  # Row spaces of floats count as nested if they are so to thi
 TAYLOR_STEP = 2.0**-4  # Size of inputs whose outputs give the cubic part of softmax attention.
 
 # models
-
 # How far the written change may lie from the one that was computed, relative to it: float32 and its factors.
 MERGED_CHANGE = 1e-5
 LAYERS_ALIKE = 0.1  # Where two layers of the parent are so near in the sketch, both are compared in full.
@@ -106,11 +99,9 @@ GROSS_DIFFERENCE = 0.05  # Weights that differ by this share differ grossly: rou
 NEAR_ISOMETRY = 1.3  # Condition numbers of a random symmetry are tried down to this; the next smaller one is 1.
 
 # inspection
-
 PRODUCT_EXPONENTS = 900  # Exponents of products over all layers that stay in the floats, with room for sums.
 
 # canonical
-
 CANONICAL_FIXED = 1e-8  # How far, relative to each tensor, canonical floats may be from their own canonical form.
 GAUGE_RANK = 1e-12  # Singular values below this part of the largest are zero where a basis of a column space is chosen.
 GAUGE_CLOSE_CALL = 30.0  # A singular value within this factor of the cut is a close call.
@@ -137,7 +128,6 @@ HEADS_SAME = 1e-11  # Attention matrices that differ by less, relative to their 
 HEADS_CLOSE_CALL = 1e-8  # Attention matrices that differ by less but are not one are a close call.
 
 # comparison
-
 ERROR_PROBABILITY = 1e-12  # Agreement with a larger error probability is not called equality.
 CORRECTED_LARGEST = 100  # Exponents of weights from which products of equations leave the floats.
 CORRECTED_LEAST = -300  # Exponents of weights up to which products of equations underflow.
@@ -186,7 +176,6 @@ DIRECTIONS_APART = 10.0  # Directions whose singular values differ by this facto
 NOISE_DECIDES = 10 * NOISE_EXCLUDED  # From so many times the noise on, a single output decides.
 
 # recovery
-
 INVERSE_ACCEPTED = 1e-10  # Relative residual of an inverse of a layer that counts.
 LEAST_SEPARATION = 1e-9  # Relative distance of eigenvalues below which a layer is not told from the others.
 # Inputs without a plan are those of a step if they differ by less, relative to the largest: they were not rounded.
@@ -203,7 +192,6 @@ ATTENTION_VISIBLE = 0.03
 RECOVERY_CLEAR = 1e-6  # Relative accuracy of M below which a warning is given.
 
 # learning
-
 # Numbers whose squares and products stay in the range of floats: samples with larger ones are left out of ranks.
 LARGE_DENOMINATOR = 1e100
 RANK_BITS = 128  # Precision of the balls that enclose a Jacobian.
@@ -211,7 +199,6 @@ MAYBE_EQUAL = 1e-12  # Float matrices nearer than this, relative to their norms,
 RANK_NOISE = 64 * 2.0**-52  # Singular values below this share of the largest one are rounding.
 
 # interop
-
 # Central differences of polynomials and softmax at entries of order one are right to about eight digits.
 DIFFERENCE_STEP = 1e-4
 # Singular values below this share of the largest are zero: far above the differences, far below what is seen.
@@ -219,19 +206,16 @@ DIFFERENCE_RANK = 1e-6
 STABLE_STEP = 0.1  # The suggested step is this share of the largest stable one.
 
 # papers
-
 FIT_INTERPOLATES = 1e-10  # Relative residual at the samples of a fit below which it interpolates them.
 FIT_EQUALS = 1e-5  # Relative residual at other samples below which the fitted function is the true one.
 # Outputs of size 1 computed in double precision that differ by more come from different functions.
 DIFFERENT_OUTPUTS = 1e-12
 
 # explore
-
 # Heads whose matrices A and value maps differ by less than this, relative to their norm, are shown as repeated.
 HEADS_REPEATED = 1e-9
 
 # programs
-
 # Angles whose ratio is a fraction of numbers up to this bound, in the digits of float32, are commensurable.
 ANGLES_RATIO = 64
 # Relative difference of outputs of a traced program and of the network, which computes in float32.

@@ -1,13 +1,11 @@
 """How many samples, starts and steps a search takes. More never change an answer that was certain."""
 
 # exact
-
 REFUSED_STEPS = 8  # Steps in a row that do not lower ‖r‖ after which a fit ends.
 LIFTING_PRIMES = 64  # Primes from which rationals are lifted: numbers of about a thousand bits.
 PRIMES_TRIED = 8  # Primes that are tried for one that divides no denominator.
 
 # network
-
 SIZES_BEYOND = 5  # Powers of two beyond the largest natural size of an input that are tried.
 ALL_SIZES = 36  # Sizes of inputs that are tried, natural ones and others.
 SIZES_MEASURED = 128  # Sizes of inputs at which scores are measured to choose among them.
@@ -17,7 +15,6 @@ ADDITION_ROUNDS = 6
 LEAST_TOKENS = 3  # Fewer tokens see less of softmax attention.
 
 # layer
-
 SPLITTING_LINES = 200  # Random lines on which factors of cubics are told apart; nearly all lines do.
 NORM_SAMPLES = 64  # Pseudo-random directions at which eigenvalues bound a distance from below.
 SPLITTING_SWEEPS = 30  # Sweeps that improve A and V in turn; they end earlier once little is gained.
@@ -27,7 +24,6 @@ NEAREST_STEPS = 60  # Damped Gauss-Newton steps of each start.
 NEAREST_ALTERNATIONS = 50  # Sweeps that improve A and V in turn before these steps.
 
 # dimensions
-
 JACOBIAN_TOKENS = 3  # Tokens of a sample of a Jacobian: one more than scores compare, and each costs a column.
 SPARE_JACOBIAN_ROWS = 4  # Rows beyond the rank: an accidental drop of the rank mod p becomes unlikely.
 # More tokens per sample make products cheaper up to about the width; beyond that they only cost memory.
@@ -49,12 +45,10 @@ ROOT_SEEDS = 16  # Random weights that are tried for some at which all roots exi
 PROGRAM_TOKENS = 3
 
 # programs
-
 SIGN_WEIGHTS = 16  # Random weights at which comparisons are looked at, before they count as fixed.
 SIGN_INPUTS = 64  # Random inputs of sizes from 0.03 to 30 at each of these weights.
 
 # heads
-
 SLICE_TRIPLES = 8  # Triples of slices that are tried for the eigenvectors; the one with the widest gap is taken.
 BLOCK_NEWTON_STEPS = 4  # Newton steps of a block; each squares the error.
 BLOCK_SCALINGS = 2  # Times that slices are made even by changes of basis: later systems are then well conditioned.
@@ -68,7 +62,6 @@ TAYLOR_SIZES = 5  # Values at so many sizes of the input cancel the parts of deg
 SUMMAND_ELEMENTS = 40  # Elements that are tried before a summand counts as not split.
 
 # models
-
 MOMENT_STEPS = 25  # Steps of the iteration at most; each is a polar factor.
 # Directions of the sketch of a layer: cosines of sketches are right to about 1/48, and the best layer stands out.
 SKETCH_DIRECTIONS = 48
@@ -84,7 +77,6 @@ WRONG_EXPERTS = 16  # So many experts that do not fit are looked at, each at up 
 EXPERT_STATES = 1024  # Random states among which those are looked for that choose a given expert.
 
 # canonical
-
 # Primes of 61 bits at which exact weights are compared: wrong ones pass with probability below 1e-30.
 FAITHFUL_PRIMES = 2
 FAITHFUL_INPUTS = 2  # Random inputs, each with all output rows, at which a canonical form is compared.
@@ -95,7 +87,6 @@ NORM_PATIENCE = 100  # Sweeps after which the imbalance must have shrunk by `NOR
 ROUGH_NORM_SWEEPS = 40  # Sweeps that only balance roughly, where a start is all that is needed.
 
 # comparison
-
 COMPARED_PRIMES = 8  # Primes after which agreement that is not yet negligible stays a probability.
 RANDOM_ERRORS = 8  # Random errors from which the second order of what errors change is told.
 # What a solution misses is solved for so many times: small entries become exact relative to themselves.
@@ -125,14 +116,12 @@ SEPARATIONS_AT_A_SIZE = 2  # Inputs of each further size.
 SINGULAR_BASES = 12  # Bases of singular directions whose sizes are tried.
 
 # equations
-
 FIRST_WEIGHT_POINTS = 64  # Points at which highest weight vectors are evaluated first; as a rule they suffice.
 LEDGER_GROUP = 6  # Members that are looked at together until all modules are hit: a few show them.
 # Evaluation points beyond the rank; they make an accidental drop of the rank less likely still.
 SPARE_WEIGHT_POINTS = 8
 
 # recovery
-
 INVERSE_STARTS = 6  # Random starts of the inverse of a layer.
 NEWTON_STEPS = 40  # Newton steps of one start; those that converge need ten.
 OVERSAMPLING = 3  # Equations for each unknown of a least squares problem with noise.
@@ -146,12 +135,10 @@ EMPTY_PLANES = 40
 SOFTMAX_ATTEMPTS = 4  # Random starts of a recovery of softmax attention, of which the best is given.
 
 # certification
-
 # Primes mod which an invariant that does not vanish is looked for; each fails for a few values only.
 REFUTATION_PRIMES = 8
 
 # learning
-
 # Exponentials saturate at large scores and average tokens at small ones; for certificates, few sizes.
 FEW_INPUT_SCALES = (1.0, 0.5, 2.0, 0.25)
 BRACKET_FUNCTIONS = 6  # Functions whose brackets with all others are formed before the search gives up.
@@ -159,17 +146,14 @@ SPARE_SAMPLES = 8  # Samples beyond the number of directions: an accidental drop
 BLOCKS_TRIED = 8  # Blocks whose smaller rank is looked at before none is called singular.
 
 # interop
-
 HESSIAN_INPUTS = 400  # Inputs at which the Hessian is measured; its eigenvalues are told with two digits.
 INVERSE_TEMPERATURE = 10_000  # Of the sampler that is suggested: the number of data that a chain stands for.
 
 # atlas
-
 # Batches lost in a row after which something must be wrong with all workers: going on would only record failures.
 LOST_BATCHES = 10
 
 # papers
-
 FITTED_TRUTHS = 6  # Random networks whose samples are fitted.
 QUICK_TRUTHS = 2  # Random networks whose samples are fitted in a quick run.
 FIT_STARTS = 12  # Starts of each fit.
@@ -177,17 +161,14 @@ FIT_STEPS = 300  # Damped steps of each fit.
 TANGENT_COMBINATIONS = 6  # Random combinations of equations whose derivatives are compared.
 
 # proofs
-
 INTEGER_POINTS = 4000  # Small integer points among which one is looked for that shows a refutation.
 
 # deep networks
-
 # Inputs beyond the unknowns of the linear equations of a second layer; weights are expanded and compared anyway.
 SPARE_INPUTS = 4
 SECOND_LAYER_ROUNDS = 3  # How often more inputs are taken where a solution does not expand to the map.
 
 # programs
-
 JOINT_ROOTS = 6  # An input whose own roots are many is kept for at most 2^6 tries of the others.
 INPUTS_IN_VAIN = 2**18  # Inputs of one name that are drawn in vain before the search for their roots is given up.
 ROOT_OUTPUTS = 16  # Outputs among which roots are looked for that all of them need.
@@ -196,7 +177,6 @@ TRACED_POINTS = 3  # Random inputs at which a traced program and the network are
 SAMPLE_TRIES = 2**13
 
 # rank
-
 WITNESS_SAMPLES = 2  # Samples at which changes are evaluated before they are expanded.
 INDEPENDENCE_BATCHES = 64  # Batches of samples that are drawn until enough of them exist.
 SPARE_ARGUMENTS = 40  # Samples beyond the number of arguments whose independence is tested.
