@@ -9,8 +9,8 @@ from typing import Any
 
 from attngeom.heads.finding import find_heads
 from attngeom.heads.finding import heads as _heads
-from attngeom.heads.results import Heads
-from attngeom.heads.uniqueness import Uniqueness, heads_unique
+from attngeom.heads.results import Heads, Uniqueness
+from attngeom.heads.uniqueness import heads_unique
 
 __all__ = ["Heads", "Uniqueness", "find_heads", "heads_unique"]
 

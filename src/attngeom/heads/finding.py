@@ -21,9 +21,9 @@ from attngeom.exact.numbers import split_scale
 from attngeom.heads.factors import unit_heads
 from attngeom.heads.float_heads import Slices, TableSlices, WeightSlices, balanced, find_float_heads
 from attngeom.heads.pencil import check_exact_size
-from attngeom.heads.results import FoundHead, Heads, HeadsOutcome
+from attngeom.heads.results import FoundHead, Heads, HeadsOutcome, Uniqueness
 from attngeom.heads.summands import Decomposition, decompose
-from attngeom.heads.uniqueness import Uniqueness, heads_unique
+from attngeom.heads.uniqueness import heads_unique
 from attngeom.layer.coefficients import Coefficients, layer_table
 from attngeom.layer.interpolation import interpolate
 from attngeom.layer.quadrics import polar_points, polarize

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from attngeom import digits
 from attngeom.layer.splitting import LayerMatrices, LayerSplitting
+from attngeom.network import Weights
+from attngeom.network.symmetry.element import matrix_to_json
 from attngeom.results import Result
 
 HeadsOutcome = Literal["found", "conjugate", "none", "undecided"]
@@ -86,4 +88,58 @@ class Heads(Result):
             lines["gap"] = digits.gap(self.gap)
         if self.amplification is not None:
             lines["amplification of noise"] = f"{self.amplification:.1e}"
+        return lines
+
+
+UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
+
+
+@dataclass(frozen=True)
+class HeadPair:
+    """Two heads, counted from 0, that can be mixed: the dimension of Hom(source, target) is positive."""
+
+    source: int
+    target: int
+    dimension: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Uniqueness(Result):
+    """Whether the functions of the heads of one layer are determined, up to order, by the function of the layer.
+
+    "unique": every layer of this architecture with the same function has the same head functions φ_h, so that its
+    weights differ by the fibers of the single heads. "not_unique": ``witness`` holds weights of the same architecture
+    and function with other head functions (rational weights; None for floats). ``pairs`` are the heads that can be
+    mixed. ``commutant`` is the dimension Σ dim Hom(h, g) over all pairs of heads, lightning only.
+    """
+
+    verdict: UniquenessVerdict
+    theorem: str | None
+    pairs: tuple[HeadPair, ...] = ()
+    commutant: int | None = None
+    witness: Weights | None = None
+
+    @property
+    def is_positive(self) -> bool | None:
+        return {"unique": True, "not_unique": False}.get(self.verdict)
+
+    def to_json(self) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            **self.select("verdict", "reason", "standing", "theorem"),
+            "pairs": [[pair.source, pair.target, pair.dimension] for pair in self.pairs],
+            "commutant": self.commutant,
+            "witness": None,
+        }
+        if self.witness is not None:
+            domain = self.witness.domain
+            record["witness"] = {name: matrix_to_json(array, domain) for name, array in self.witness.tensors()}
+        return record
+
+    def rows(self) -> Mapping[str, Any]:
+        lines: dict[str, Any] = {"heads": self.verdict.replace("_", " "), "reason": self.reason}
+        if self.pairs:
+            shown = [f"{p.source + 1} → {p.target + 1}" for p in self.pairs[:12]]
+            lines["heads that mix"] = ", ".join(shown) + (" …" if len(self.pairs) > 12 else "")
+        if self.witness is not None:
+            lines["second set of heads"] = "found and checked; --json shows its weights"
         return lines

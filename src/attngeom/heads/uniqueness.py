@@ -11,21 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, Literal
 
 import numpy as np
 
 from attngeom.exact.domains import Array, Domain
 from attngeom.exact.precise import measured_rank
 from attngeom.heads.factors import Homs, ReducedHead, factor, find_homs, reduce_heads
+from attngeom.heads.results import HeadPair, Uniqueness
 from attngeom.layer.coefficients import quadric_table
 from attngeom.layer.forms import HeadMatrices, are_equal, head_matrices, layer_form
 from attngeom.limits.work import SIGN_CHOICES
 from attngeom.network import Weights
 from attngeom.network.attention import Attention
 from attngeom.network.attention.kind import Key
-from attngeom.network.symmetry.element import matrix_to_json
-from attngeom.results import Result
 
 
 @dataclass(frozen=True)
@@ -90,60 +88,6 @@ def list_families(seen: SignedHeads, width: int, domain: Domain) -> Iterator[lis
             if domain.rank(V) <= width and domain.rank(rest) <= width:
                 others = [head for h, head in enumerate(family) if h != c]
                 yield [*others, (A, V), (domain.reduce(-A), domain.times(rest, half))]
-
-
-UniquenessVerdict = Literal["unique", "not_unique", "undecided"]
-
-
-@dataclass(frozen=True)
-class HeadPair:
-    """Two heads, counted from 0, that can be mixed: the dimension of Hom(source, target) is positive."""
-
-    source: int
-    target: int
-    dimension: int
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Uniqueness(Result):
-    """Whether the functions of the heads of one layer are determined, up to order, by the function of the layer.
-
-    "unique": every layer of this architecture with the same function has the same head functions φ_h, so that its
-    weights differ by the fibers of the single heads. "not_unique": ``witness`` holds weights of the same architecture
-    and function with other head functions (rational weights; None for floats). ``pairs`` are the heads that can be
-    mixed. ``commutant`` is the dimension Σ dim Hom(h, g) over all pairs of heads, lightning only.
-    """
-
-    verdict: UniquenessVerdict
-    theorem: str | None
-    pairs: tuple[HeadPair, ...] = ()
-    commutant: int | None = None
-    witness: Weights | None = None
-
-    @property
-    def is_positive(self) -> bool | None:
-        return {"unique": True, "not_unique": False}.get(self.verdict)
-
-    def to_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {
-            **self.select("verdict", "reason", "standing", "theorem"),
-            "pairs": [[pair.source, pair.target, pair.dimension] for pair in self.pairs],
-            "commutant": self.commutant,
-            "witness": None,
-        }
-        if self.witness is not None:
-            domain = self.witness.domain
-            record["witness"] = {name: matrix_to_json(array, domain) for name, array in self.witness.tensors()}
-        return record
-
-    def rows(self) -> Mapping[str, Any]:
-        lines: dict[str, Any] = {"heads": self.verdict.replace("_", " "), "reason": self.reason}
-        if self.pairs:
-            shown = [f"{p.source + 1} → {p.target + 1}" for p in self.pairs[:12]]
-            lines["heads that mix"] = ", ".join(shown) + (" …" if len(self.pairs) > 12 else "")
-        if self.witness is not None:
-            lines["second set of heads"] = "found and checked; --json shows its weights"
-        return lines
 
 
 def heads_unique(weights: Weights) -> Uniqueness:
