@@ -141,4 +141,5 @@ def test_what_is_refused() -> None:
 
 def test_files_say_what_the_coordinates_of_deep_networks_are() -> None:
     one, more = (describe_ideal(Variety(2, 2, hidden=(2,), tokens=t), None)[0] for t in (1, None))
-    assert one.startswith("s_(k,l,...): coefficient of x_k0 x_l0") and more.startswith("p_(k,l,...,m): coefficient of S_kl")
+    assert one.startswith("s_(k,l,...): coefficient of x_k0 x_l0")
+    assert more.startswith("p_(k,l,...,m): coefficient of S_kl")
