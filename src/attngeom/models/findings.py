@@ -101,24 +101,14 @@ def _values(inner: Array, outer: Array, share: int) -> Array:
     return lapack.svdvals(cores)
 
 
-def _real_rows(rotated: Array, plain: Array) -> Array:
-    return np.concatenate([rotated.real, rotated.imag, plain], axis=1)
-
-
 def _head_rows(layer: int, part: str, weights: AttentionWeights, unit: float, centred: bool) -> list[HeadRow]:
     heads, share = weights.heads, weights.heads // weights.groups
-    rotated = np.repeat(weights.rotated_key.weight, weights.groups // weights.rotated_groups, axis=0)
-    same_input = rotated.shape[-1] == weights.key.weight.shape[-1]
-    keys = _real_rows(rotated, weights.key.weight) if same_input else weights.key.weight
+    keys = weights.rows("key") if weights.key_latent is None else weights.key.weight
     # The rows of a centred head sum to zero.
     key_values = lapack.svdvals(keys)[:, : keys.shape[1] - centred]
     value_values = lapack.svdvals(weights.value.weight)
     plain = _values(weights.key.weight, weights.query.weight.transpose(0, 2, 1), share)
-    pairs = np.sqrt((np.abs(weights.rotated_query.weight) ** 2).sum(axis=-1))
-    pairs = pairs * np.repeat(
-        np.sqrt((np.abs(weights.rotated_key.weight) ** 2).sum(axis=-1)), heads // weights.rotated_groups, axis=0
-    )
-    scores = -np.sort(-np.concatenate([plain, pairs], axis=1), axis=1)
+    scores = -np.sort(-np.concatenate([plain, np.multiply(*weights.pair_norms)], axis=1), axis=1)
     outputs = _values(weights.value.weight, weights.output, share)
     twins = find_twins(weights, unit)
 

@@ -107,6 +107,13 @@ class AttentionWeights:
         """The names of maps that gate what is written."""
         return () if self.output_gate is None else ("output_gate",)
 
+    @property
+    def pair_norms(self) -> tuple[Array, Array]:
+        """|q_hf| and |k_f| of the rotated pairs of every head."""
+        sides = self.rotated_query, self.rotated_key
+        queries, keys = (np.sqrt((np.abs(side.weight) ** 2).sum(axis=-1)) for side in sides)
+        return queries, np.repeat(keys, self.heads // self.rotated_groups, axis=0)
+
     @cached_property
     def grams(self) -> dict[str, Array]:
         """K Kᵀ, Q Qᵀ, V Vᵀ and OᵀO of plain rows, per group or head."""
@@ -125,6 +132,11 @@ class AttentionWeights:
                 elif isinstance(own, np.ndarray) and (len(own) > 1 or name == "output"):
                     changes[name] = change(own)
         return self.with_(**changes)
+
+    def rows(self, side: str) -> Array:
+        """All rows of ``query`` or ``key``, (heads or groups, 2f + a₀, ·): real parts, imaginary parts, plain ones."""
+        rotated, plain = getattr(self, f"rotated_{side}").weight, getattr(self, side).weight
+        return np.concatenate([rotated.real, rotated.imag, plain], axis=1)
 
     def with_(self, **changes: Any) -> AttentionWeights:
         return replace(self, **changes)

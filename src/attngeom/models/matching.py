@@ -18,20 +18,12 @@ GOLDEN = (np.sqrt(5) - 1) / 2
 
 def head_features(weights: AttentionWeights) -> Array:
     """Per query head: |k_f||q_hf| of the pairs, singular values of K_gᵀ Q_h and of O_h V_g."""
-    heads = weights.heads
-    key_share, rotated_share = heads // weights.groups, heads // weights.rotated_groups
-    queries, keys = np.abs(weights.rotated_query.weight), np.abs(weights.rotated_key.weight)
-    columns = []
+    share, (queries, keys) = weights.heads // weights.groups, weights.pair_norms
+    # Under a QK-norm the rows are fixed up to signs and quarter turns: their norms are features.
+    columns = [queries, keys]
     if weights.query_gain is None:
-        sizes = np.sqrt((keys**2).sum(axis=-1))
-        columns.append(np.sqrt((queries**2).sum(axis=-1)) * np.repeat(sizes, rotated_share, axis=0))
-        columns.append(_core_values(weights.grams["key"], weights.grams["query"], key_share))
-    else:
-        # Under a QK-norm the rows are fixed up to signs and quarter turns: their norms are features.
-        columns.append(np.sqrt((queries**2).sum(axis=-1)))
-        columns.append(np.repeat(np.sqrt((keys**2).sum(axis=-1)), rotated_share, axis=0))
-    columns.append(_core_values(weights.grams["value"], weights.grams["output"], key_share))
-    return np.concatenate(columns, axis=1)
+        columns = [queries * keys, _core_values(weights.grams["key"], weights.grams["query"], share)]
+    return np.concatenate([*columns, _core_values(weights.grams["value"], weights.grams["output"], share)], axis=1)
 
 
 def _core_values(inner: Array, outer: Array, share: int) -> Array:

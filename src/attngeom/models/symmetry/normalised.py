@@ -258,7 +258,8 @@ class CentredQueryKey(_GainFactor):
         """Equal norms of gains, the pivot of all rows of a head positive, and the larger key gain of every pair."""
         key_gain, f = self.gains(weights)[1], weights.rotated_key.weight.shape[1]
         scales, turns = self.balance(weights)
-        heads = [pivot_signs(_all_rows(weights, side)) for side in ("query", "key")]
+        rows = [weights.rows(side) for side in ("query", "key")]
+        heads = [pivot_signs(own.reshape(len(own), -1)) for own in rows]
         pairs = key_gain[:, : 2 * f].reshape(len(key_gain), 2, f)
         larger = np.abs(pairs).argmax(axis=1)
         chosen = np.take_along_axis(pairs, larger[:, None], axis=1)[:, 0]
@@ -304,9 +305,3 @@ def _by_pair(products: Array, pairs: int) -> Array:
     return np.concatenate(
         [products[:, :pairs] + products[:, pairs : 2 * pairs], products[:, 2 * pairs :]], axis=1
     )  # fmt: skip
-
-
-def _all_rows(weights: AttentionWeights, side: str) -> Array:
-    """All rows of every head of ``query`` or ``key`` as one vector."""
-    rotated, plain = getattr(weights, f"rotated_{side}").weight, getattr(weights, side).weight
-    return np.concatenate([rotated.real, rotated.imag, plain], axis=1).reshape(len(rotated), -1)
