@@ -13,9 +13,10 @@ from attngeom.models.affine import Affine
 from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.evaluation import apply_layer
 from attngeom.models.families import specify
+from attngeom.models.families.contract import block_of, plain_attention
 from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.programs import block_program
-from attngeom.models.specification import GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
+from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
 from attngeom.rank.lower import bound_rank
 from tests.models.cases import reference, state_of
 
@@ -48,6 +49,16 @@ def test_the_rank_of_gated_attention_is_the_count():
         counted = block_redundancy(block, 4)
         assert counted.standing == "estimate"
         assert bound_rank(block_program(block, 4, others=2), 0).value == block.parameters(4, 4) - counted.total
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_the_rank_of_blocks_that_scale_what_they_write_is_the_count(gated):
+    norm = Norm(kind="layer", eps=1e-6, bias=True)
+    mlp = MLP(width=2, activation="gelu", gated=gated, up_bias=True, down_bias=True)
+    block = block_of(plain_attention(1, 4).bidirectional, mlp, norm, scales_outputs=True)
+    counted = block_redundancy(block, 4)
+    assert counted.total == block_redundancy(replace(block, scales_outputs=False), 4).total + 8
+    assert bound_rank(block_program(block, 4), 0).value == block.parameters(4, 4) - counted.total
 
 
 @pytest.mark.parametrize("family", HYBRIDS)

@@ -294,16 +294,17 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
 
 def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
     """Patches of an image (channels, height, width) with the class token, and others, in front."""
-    *front, name = model.places.added or ()
-    kernel, bias = (model.load_any(f"{name.removesuffix('bias')}{part}") for part in ("weight", "bias"))
+    places = model.places
+    kernel, bias = model.load_any(f"{places.patches}.weight"), places.patch_bias
     d, channels, size, _ = kernel.shape
     rows, columns = image.shape[1] // size, image.shape[2] // size
     whole = image[:, : rows * size, : columns * size]  # the convolution reads no part of a patch
     patches = whole.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
-    x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + bias
+    x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + (model.load_any(bias) if bias else 0)
     positions = model.positions(stack)
     assert positions is not None
-    return np.asarray(np.concatenate([*(model.load_any(token).reshape(1, d) for token in front), x]) + positions)
+    x = np.concatenate([*(model.load_any(token).reshape(1, d) for token in places.added), x]) + positions
+    return apply_norm(x, stack.embedding_norm, model.embedding_norm(stack))
 
 
 def embed_audio(model: Model, stack: Stack, features: Array) -> Array:

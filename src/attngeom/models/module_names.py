@@ -73,6 +73,8 @@ def to_live_names(moved: Mapping[str, Array], state: Mapping[str, Any], model_ty
 
 def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[str, Any]]:
     """The tensors of a checkpoint that a live tensor holds, and the place of each; None: it is all of it."""
+    if model_type == "dinov2":
+        return [(re.sub("attention[.][qkvo]_proj", lambda part: VIT[part[0]], name), None)]
     if model_type in ("vit", "deit"):
         return [(_vit_name(name), None)]
     if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:

@@ -52,11 +52,17 @@ class Rewrite(ABC):
     def scope(self) -> Literal["layer", "model"]:
         return "layer" if self.rotation is None else "model"
 
+    @property
+    def gauge_of(self) -> Model | None:
+        """The model in whose gauge the new one is."""
+        return None
+
     def layer_tensors(self, layer: int) -> dict[str, Array]:
         """The tensors of a layer, by their names in the checkpoint."""
         stack, index = self.model.place(layer)
         layout = self.model.places.blocks[stack.name]
-        tensors = write_layer(stack.block(index), layout, index, self.layer(layer))
+        like = self.gauge_of
+        tensors = write_layer(stack.block(index), layout, index, self.layer(layer), None if like is None else like.load)
         return {self.model.stored(name): tensor for name, tensor in tensors.items()}
 
     def outside_tensors(self) -> dict[str, Array]:
@@ -292,6 +298,10 @@ class Aligned(Rewrite):
     """The model moved next to a target: its heads, units, gauges, gains and constants where the target has them."""
 
     target: Model
+
+    @property
+    def gauge_of(self) -> Model:
+        return self.target
 
     @property
     def view(self) -> ModelView:

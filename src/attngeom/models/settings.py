@@ -11,7 +11,7 @@ STORAGE = frozenset(
     {
         "family", "layout", "groups", "query_bias", "key_bias", "value_bias", "output_bias", "up_bias", "down_bias",
         "router_bias", "offset", "gain", "bias", "shared_norm", "other_parameters", "tied", "order", "scale",
-        "amplitude", "heads_scale", "residual_scale",
+        "amplitude", "heads_scale", "residual_scale", "scales_outputs",
     }
 )  # fmt: skip
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""

@@ -73,7 +73,8 @@ class TransformerBlock(Checked):
 
     ``parallel``: attention and MLP read the same x and both are added to it; ``shared_norm``: they read the same
     normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None. ``residual_scale`` multiplies what
-    attention and MLP compute before it is added (Granite).
+    attention and MLP compute before it is added (Granite). ``scales_outputs``: weights multiply each coordinate of it
+    (DINOv2); reading multiplies them into the maps that write, and writing writes ones.
     """
 
     attention: GroupedAttention | None
@@ -85,6 +86,7 @@ class TransformerBlock(Checked):
     parallel: bool = False
     shared_norm: bool = False
     residual_scale: float = 1.0
+    scales_outputs: bool = False
     mixer: RecurrentMixer | None = None
     mixer_norms: Norms = Norms()
 
@@ -102,6 +104,9 @@ class TransformerBlock(Checked):
         require(
             known, "a residual scale that is not positive, with output norms or with cross-attention given; not known"
         )
+        plain = (self.mixer, *outputs) == (None,) * 4 and not self.parallel and isinstance(self.mlp, MLP)
+        known = plain or not self.scales_outputs
+        require(known, "scales of outputs beside norms of outputs, a mixer or experts given; not known")
         if self.parallel:
             posts = (self.attention_norms.stream, self.mlp_norms.stream, self.cross)
             require(posts == (None, None, None), "a parallel block with post-norms or cross-attention given; not known")
@@ -136,6 +141,7 @@ class TransformerBlock(Checked):
         own = 0 if self.attention is None else self.attention.parameters(width, width)
         own += 0 if self.mixer is None else self.mixer.parameters(width)
         cross = 0 if self.cross is None else self.cross.parameters(width, source)
+        own += width * self.scales_outputs * ((self.attention is not None) + (self.mlp is not None))
         return norms + own + cross + (0 if self.mlp is None else self.mlp.parameters(width))
 
 

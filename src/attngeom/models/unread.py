@@ -36,6 +36,7 @@ USERS: dict[str, tuple[str, ...]] = {
     "vit.embeddings.mask_token": ("MaskedImage", "ViTModel"),
     "deit.pooler.": ("DeiTModel",),
     "deit.embeddings.mask_token": ("MaskedImage", "DeiTModel"),
+    "dinov2.embeddings.mask_token": ("Dinov2Model",),
     "cls_classifier.": ("WithTeacher",),
     "distillation_classifier.": ("WithTeacher",),
     "decoder.": ("MaskedImage", "MaskedLM"),

@@ -126,15 +126,17 @@ class ModelView:
         return self.write(table, stack, self.is_flat(stack) and not self.keeps_tokens)
 
     def positions(self, stack: Stack) -> Array | None:
-        table, added = self.model.positions(stack), self.model.places.added
-        if table is not None and added is not None:
-            *first, rest = (self.model.load_any(name).reshape(1, -1) for name in added)
-            table = np.concatenate([table[: len(first)] + np.concatenate(first), table[len(first) :] + rest])
+        table, places = self.model.positions(stack), self.model.places
+        if table is not None and places.patches:
+            rows = [self.model.load_any(name).reshape(1, -1) for name in places.added]
+            rest = self.model.load_any(places.patch_bias) if places.patch_bias else 0.0
+            table = table + np.concatenate([*rows, np.zeros_like(table[len(rows) :]) + rest])
         return None if table is None else self.write(table, stack, self.is_flat(stack))
 
     def others(self) -> dict[str, Array]:
         """Tensors outside the transformer, which are compared entry by entry."""
-        known = {*(self.model.places.added or ()), *map(self.model.stored, self.model.places.added or ())}
+        added = (*self.model.places.added, self.model.places.patch_bias)
+        known = {*added, *map(self.model.stored, added)}
         names = [name for name, why in self.model.unread().items() if why.is_compared and name not in known]
         tensors = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}
         return {**tensors, **{self.model.stored(n): tensor for n, tensor in self.written().items() if n not in known}}
@@ -145,7 +147,7 @@ class ModelView:
         Patches are written as they are, and nothing of them is seen along 1 where readers are LayerNorms.
         """
         places, stack = self.model.places, self.model.spec.stacks[0]
-        flat = self.flat and places.front == "patches"
+        flat = self.is_flat(stack) and places.front == "patches"
         tensors = {}
         for name, axis in places.written.items():
             if self.model.stored(name) in self.model.tensors:

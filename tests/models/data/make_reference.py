@@ -79,8 +79,17 @@ PAIR: dict[str, Any] = {
     "max_position_embeddings": 16,
     "decoder_start_token_id": 2,
 }
+IMAGE: dict[str, Any] = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "image_size": 12,
+    "patch_size": 4,
+    "num_labels": 5,
+}
+IMAGES = ("vit", "deit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
 STATES = (
-    "bert", "vit", "deit", "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
+    "bert", *IMAGES, "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
     "electra", "mpnet", "modernbert", "clip_text_model", "siglip_text_model",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
@@ -102,6 +111,10 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
          "image_size": 12, "patch_size": 4, "num_channels": 3, "num_labels": 5},
     ),
+    "dinov2": ("Dinov2ForImageClassification", {**IMAGE, "mlp_ratio": 1}),
+    "dinov2_gated": ("Dinov2Model", {**IMAGE, "use_swiglu_ffn": True, "use_mask_token": False, "qkv_bias": False}),
+    "clip_vision_model": ("CLIPVisionModelWithProjection", {**IMAGE, "intermediate_size": 20, "projection_dim": 7}),
+    "siglip_vision_model": ("SiglipVisionModel", {**IMAGE, "intermediate_size": 20}),
     "opt": (
         "OPTForCausalLM",
         {**COMMON, "hidden_size": 24, "word_embed_proj_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
@@ -369,7 +382,7 @@ def perturb(model: Any, generator: torch.Generator) -> None:
 
 def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor]:
     tokens = torch.randint(3, 23, (1, TOKENS), generator=generator)
-    if family in ("vit", "deit"):
+    if family in IMAGES:
         return {"pixel_values": torch.randn((1, 3, 12, 12), generator=generator, dtype=torch.float64)}
     if family == "whisper":
         mel = torch.randn((1, 6, 16), generator=generator, dtype=torch.float64)

@@ -55,8 +55,8 @@ class Places:
     ``projections``: matrices between the token table and the stream, and between the stream and the head (OPT).
     ``base``: prefix that some files have and others lack (``bert.``). ``head`` is the output matrix, ``head_bias`` its
     bias, ``others`` are prefixes of weights outside the description (front ends, poolers), which are compared entry by
-    entry and never moved. ``added`` are vectors that are added to rows of the position table wherever it is: the last
-    one to all rows behind those of the others, one each (tokens in front, and the bias of the patches).
+    entry and never moved. ``patches`` is the convolution that makes patches of an image, ``added`` are tokens in front
+    of them: their vectors are added to the first rows of the position table, the bias of the patches to the others.
     ``position_offset`` rows of a position table are skipped (OPT: 2), and the first token is at row ``first_position``
     of the others (RoBERTa: 1). ``{}`` in ``embedding_norm`` stands for the name of the stack. ``ignored`` are parts of
     the names of buffers, which are no weights. ``front_shapes`` are those of the weights of a front end; a file may
@@ -79,7 +79,8 @@ class Places:
     embedding_norm: str = ""
     relative: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
-    added: tuple[str, ...] | None = None
+    added: tuple[str, ...] = ()
+    patches: str = ""
     ignored: tuple[str, ...] = ()
     base: str = ""
     front: Front = "tokens"
@@ -88,6 +89,12 @@ class Places:
     readers: tuple[StateReader, ...] = HEADS
     copies: Mapping[str, str] = field(default_factory=dict)
     rereader: str = ""
+
+    @property
+    def patch_bias(self) -> str:
+        """The bias of the patches, where they have one."""
+        name = f"{self.patches}.bias"
+        return name if name in self.front_shapes else ""
 
 
 @dataclass(frozen=True)

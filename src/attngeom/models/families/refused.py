@@ -16,11 +16,10 @@ MISSING: Mapping[str, str] = {
     "beit": f"{SCALES}, and tables of relative positions for each layer",
     "bitnet": "norms inside of attention and MLP",
     "clip": PAIR,
-    "clip_vision_model": "a norm of the embedded patches, and a final norm of the class token alone",
     "dbrx": "clamped queries, keys and values",
     "deberta": "scores of contents against positions",
     "deberta-v2": "scores of contents against positions",
-    "dinov2": SCALES,
+    "dinov2_with_registers": "tokens without a position",
     "dinov3_vit": f"{SCALES}, and rotary positions in two directions",
     "falcon_h1": STATES,
     "falcon_mamba": STATES,
@@ -44,7 +43,6 @@ MISSING: Mapping[str, str] = {
     "qwen3_vl": PARTS,
     "recurrent_gemma": STATES,
     "siglip": PAIR,
-    "siglip_vision_model": "a head that attends to the patches",
     "zamba2": STATES,
 }
 """What is missing, for each model type."""

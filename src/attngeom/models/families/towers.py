@@ -1,11 +1,14 @@
-"""ViT, DeiT, and the text towers of CLIP and SigLIP: LayerNorm before each sublayer, learned positions; hidden states.
+"""ViT, DeiT, DINOv2, the towers of CLIP and SigLIP: LayerNorm before each sublayer, learned positions; hidden states.
 
 Images are patches with tokens in front of them; DeiT has a token for distillation beside that of the class.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from math import prod
+from typing import Any
 
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import (
@@ -20,70 +23,158 @@ from attngeom.models.families.contract import (
     stack_of,
 )
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
-from attngeom.models.specification import TransformerSpec
+from attngeom.models.specification import MLP, TransformerBlock, TransformerSpec
 
 ATTENTION = split_attention("attention.attention.{}", "attention.output.dense", ("query", "key", "value"))
 MLP_LAYOUT = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
 NORMS = {"attention.input": "layernorm_before", "mlp.input": "layernorm_after"}
 
 
-def _sizes(config: Config) -> tuple[int, int, int]:
-    """Width, channels, side of a patch."""
-    width, channels = config.integer("hidden_size"), config.integer("num_channels", default=3)
-    return width, channels, config.integer("patch_size", default=16)
+def _image(
+    model_type: str,
+    describe: Callable[[Config, int], TransformerBlock],
+    layout: Callable[[Config], BlockLayout],
+    base: str,
+    *,
+    tokens: tuple[str, ...] = (),
+    token_shape: tuple[int, ...] = (1, 1),
+    patches: str = "patch_embedding",
+    patch: int = 16,
+    bias: bool = True,
+    positions: str = "position_embedding.weight",
+    final_norm: str = "",
+    embedding_norm: str = "",
+    others: tuple[str, ...] = (),
+    readers: tuple[StateReader, ...] = (),
+) -> ModelFamily:
+    """Patches of images with tokens in front; ``patch`` is the side of a patch where the configuration has none."""
+    front = tuple(f"{base}embeddings.{token}" for token in tokens)
 
+    def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+        width, side = config.integer("hidden_size"), config.integer("patch_size", default=patch)
+        weight = {f"{base}embeddings.{patches}.weight": (width, config.integer("num_channels", default=3), side, side)}
+        own = dict.fromkeys(front, (*token_shape, width)) | weight
+        return {**own, f"{base}embeddings.{patches}.bias": (width,)} if bias else own
 
-def _image(model_type: str, *tokens: str) -> ModelFamily:
-    """Patches of images with tokens in front."""
-
-    def describe(config: Config) -> TransformerSpec:
-        width, channels, patch = _sizes(config)
-        image = config.integer("image_size", default=224)
-        bias = config.flag("qkv_bias", default=True)
-        attention = plain_attention(config.integer("num_attention_heads"), width).bidirectional
-        mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
-        norm = config.layer_norm(default=1e-12)
-        block = block_of(replace(attention, query_bias=bias, key_bias=bias, value_bias=bias), mlp, norm)
+    def specify(config: Config) -> TransformerSpec:
+        width, side = config.integer("hidden_size"), config.integer("patch_size", default=patch)
+        block = describe(config, width)
+        norm = block.attention_norms.input
         stack = stack_of(
             [block] * config.layers("num_hidden_layers"),
             "encoder",
-            final_norm=norm,
-            positions=(image // patch) ** 2 + len(tokens),
+            final_norm=norm if final_norm else None,
+            embedding_norm=norm if embedding_norm else None,
+            positions=(config.integer("image_size", default=224) // side) ** 2 + len(tokens),
             embeds_tokens=False,
         )
-        front = width * (channels * patch * patch + 1 + len(tokens))
-        return TransformerSpec(width=width, stacks=(stack,), vocabulary=0, head=None, other_parameters=front)
+        count = sum(map(prod, shapes(config).values()))
+        return TransformerSpec(width=width, stacks=(stack,), vocabulary=0, head=None, other_parameters=count)
 
     def places(config: Config) -> Places:
-        width, channels, patch = _sizes(config)
-        base = f"{model_type}."
-        projection = f"{base}embeddings.patch_embeddings.projection"
-        front = tuple(f"{base}embeddings.{token}" for token in tokens)
+        front_shapes = shapes(config)
         return Places(
-            blocks={"encoder": BlockLayout(f"{base}encoder.layer.{{}}.", ATTENTION, MLP_LAYOUT, NORMS)},
-            final_norm={"encoder": f"{base}layernorm"},
-            positions={"encoder": f"{base}embeddings.position_embeddings"},
-            others=(f"{base}embeddings.", f"{base}pooler.", "decoder."),
-            added=(*front, f"{projection}.bias"),
+            blocks={"encoder": layout(config)},
+            final_norm={"encoder": base + final_norm} if final_norm else {},
+            positions={"encoder": f"{base}embeddings.{positions}"},
+            embedding_norm=base + embedding_norm,
+            others=(f"{base}embeddings.", *others),
+            added=front,
+            patches=f"{base}embeddings.{patches}",
             base=base,
             front="patches",
-            front_shapes={
-                **dict.fromkeys(front, (1, 1, width)),
-                f"{projection}.weight": (width, channels, patch, patch),
-                f"{projection}.bias": (width,),
-            },
-            written={**dict.fromkeys(front, -1), f"{projection}.weight": 0, f"{projection}.bias": 0},
-            readers=(*HEADS, StateReader("cls_classifier"), StateReader("distillation_classifier")),
+            front_shapes=front_shapes,
+            written={name: -1 if name in front else 0 for name in front_shapes},
+            readers=readers,
         )
 
-    return ModelFamily(model_type, describe, places)
+    return ModelFamily(model_type, specify, places)
 
 
-VIT = _image("vit", "cls_token")
-DEIT = _image("deit", "cls_token", "distillation_token")
+def _block(config: Config, width: int, eps: float, mlp: MLP, **more: Any) -> TransformerBlock:
+    bias = config.flag("qkv_bias", default=True)
+    attention = plain_attention(config.integer("num_attention_heads"), width).bidirectional
+    own = replace(attention, query_bias=bias, key_bias=bias, value_bias=bias)
+    return block_of(own, mlp, config.layer_norm(default=eps), **more)
 
 
-# Text towers
+def _plain(eps: float, activation: str) -> Callable[[Config, int], TransformerBlock]:
+    """LayerNorms, biases everywhere, an MLP without gates."""
+
+    def describe(config: Config, width: int) -> TransformerBlock:
+        name = config.activation("hidden_act", default=activation)
+        return _block(config, width, eps, plain_mlp(config.integer("intermediate_size"), name))
+
+    return describe
+
+
+def _vit(model_type: str, *tokens: str) -> ModelFamily:
+    base = f"{model_type}."
+    return _image(
+        model_type, _plain(1e-12, "gelu"),
+        lambda config: BlockLayout(f"{base}encoder.layer.{{}}.", ATTENTION, MLP_LAYOUT, NORMS), base,
+        tokens=tokens, patches="patch_embeddings.projection", positions="position_embeddings", final_norm="layernorm",
+        others=(f"{base}pooler.", "decoder."),
+        readers=(*HEADS, StateReader("cls_classifier"), StateReader("distillation_classifier")),
+    )  # fmt: skip
+
+
+VIT = _vit("vit", "cls_token")
+DEIT = _vit("deit", "cls_token", "distillation_token")
+
+
+# DINOv2: what sublayers write is scaled coordinate by coordinate; the giant has gated units.
+
+
+def _dinov2_block(config: Config, width: int) -> TransformerBlock:
+    hidden = int(width * config.number("mlp_ratio", default=4))
+    if config.flag("use_swiglu_ffn", default=False):
+        units = MLP(width=-(-int(hidden * 2 / 3) // 8) * 8, activation="silu", gated=True, up_bias=True, down_bias=True)
+    else:
+        units = plain_mlp(hidden, config.activation("hidden_act", default="gelu"))
+    return _block(config, width, 1e-6, units, scales_outputs=True)
+
+
+def _dinov2_layout(config: Config) -> BlockLayout:
+    plain = MLPLayout(packing="split", up="mlp.fc1", down="mlp.fc2")
+    gated = MLPLayout(packing="fused", up="mlp.weights_in", down="mlp.weights_out")
+    return BlockLayout(
+        "dinov2.encoder.layer.{}.", ATTENTION, gated if config.flag("use_swiglu_ffn", default=False) else plain,
+        {"attention.input": "norm1", "mlp.input": "norm2"},
+        scales={"attention": "layer_scale1.lambda1", "mlp": "layer_scale2.lambda1"},
+    )  # fmt: skip
+
+
+DINOV2 = _image(
+    "dinov2", _dinov2_block, _dinov2_layout, "dinov2.",
+    tokens=("cls_token",), patches="patch_embeddings.projection", patch=14, positions="position_embeddings",
+    final_norm="layernorm", others=("classifier.",),
+)  # fmt: skip
+
+
+# The towers of CLIP and SigLIP: tokens of images, and of texts.
+
+MAPS = (
+    split_attention("self_attn.{}_proj", "self_attn.out_proj"),
+    MLPLayout(packing="split", up="mlp.fc1", down="mlp.fc2"),
+    {"attention.input": "layer_norm1", "mlp.input": "layer_norm2"},
+)
+
+
+def _image_layout(config: Config) -> BlockLayout:
+    return BlockLayout("vision_model.encoder.layers.{}.", *MAPS)
+
+
+CLIP_VISION = _image(
+    "clip_vision_model", _plain(1e-5, "quick_gelu"), _image_layout, "vision_model.",
+    tokens=("class_embedding",), token_shape=(), patch=32, bias=False, embedding_norm="pre_layrnorm",
+    others=("vision_model.post_layernorm.", "visual_projection."),
+)  # fmt: skip
+# The head of SigLIP attends to the patches and has symmetries of its own: where it alone differs, nothing is told.
+SIGLIP_VISION = _image(
+    "siglip_vision_model", _plain(1e-6, "gelu_pytorch_tanh"), _image_layout, "vision_model.",
+    final_norm="post_layernorm",
+)  # fmt: skip
 
 
 def _text(config: Config, *, both_ways: bool, activation: str, eps: float) -> TransformerSpec:
@@ -105,14 +196,8 @@ def describe_siglip(config: Config) -> TransformerSpec:
     return _text(config, both_ways=True, activation="gelu_pytorch_tanh", eps=1e-6)
 
 
-TEXT_BLOCK = BlockLayout(
-    "text_model.encoder.layers.{}.",
-    split_attention("self_attn.{}_proj", "self_attn.out_proj"),
-    MLPLayout(packing="split", up="mlp.fc1", down="mlp.fc2"),
-    {"attention.input": "layer_norm1", "mlp.input": "layer_norm2"},
-)
 TEXT_PLACES = Places(
-    blocks={"encoder": TEXT_BLOCK},
+    blocks={"encoder": BlockLayout("text_model.encoder.layers.{}.", *MAPS)},
     final_norm={"encoder": "text_model.final_layer_norm"},
     tokens="text_model.embeddings.token_embedding.weight",
     positions={"encoder": "text_model.embeddings.position_embedding.weight"},

@@ -6,6 +6,8 @@ back, so a family is a table of names and not code. Rows of projections are outp
 
 from __future__ import annotations
 
+import numpy as np
+
 from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.layout.attention import read_attention, write_attention
@@ -22,6 +24,7 @@ from attngeom.models.layout.tables import (
     split_attention,
     write_norm,
 )
+from attngeom.models.readers import with_writer, writer_of
 from attngeom.models.specification import MLP, PLACES, Experts, GroupedAttention, Norm, TransformerBlock
 
 __all__ = [
@@ -76,12 +79,26 @@ def read_layer(
         mlp = read_experts(block.mlp, units, width, large)
     elif isinstance(block.mlp, MLP) and layout.mlp is not None:
         mlp = read_mlp(block.mlp, layout.mlp, width, large, "")
-    return LayerWeights(attention, mlp, norms, cross, mixer)
+    layer = LayerWeights(attention, mlp, norms, cross, mixer)
+    for place, name in layout.scales.items() if block.scales_outputs else ():
+        writer = writer_of(layer, place)
+        layer = with_writer(layer, place, writer.scaled(below(name, (width,)).astype(writer.weight.dtype)))
+    return layer
 
 
-def write_layer(block: TransformerBlock, layout: BlockLayout, index: int, layer: LayerWeights) -> dict[str, Array]:
-    """The tensors of layer ``index`` by name: the inverse of `read_layer`."""
+def write_layer(
+    block: TransformerBlock, layout: BlockLayout, index: int, layer: LayerWeights, scales: Load | None = None
+) -> dict[str, Array]:
+    """The tensors of layer ``index`` by name: the inverse of `read_layer`.
+
+    Outputs are scaled by ones, or by what ``scales`` loads, which is taken from the maps that write.
+    """
     tensors: dict[str, Array] = {}
+    prefix = layout.prefix.format(index)
+    for place, name in layout.scales.items() if block.scales_outputs else ():
+        loaded = np.ones(layer.width) if scales is None else scales(prefix + name, (layer.width,))
+        tensors[name] = np.where(loaded == 0, 1.0, loaded)
+        layer = with_writer(layer, place, writer_of(layer, place).scaled(1 / tensors[name]))
     if block.mixer is not None and layout.mixer is not None and layer.mixer is not None:
         tensors |= write_mixer(block.mixer, layout.mixer, layer.mixer)
     names = {"attention": layout.attention, "cross": layout.cross}
@@ -98,5 +115,4 @@ def write_layer(block: TransformerBlock, layout: BlockLayout, index: int, layer:
     elif block.mlp is not None:
         assert isinstance(layer.mlp, MLPWeights) and layout.mlp is not None
         tensors |= write_mlp(block.mlp, layout.mlp, layer.mlp, "")
-    prefix = layout.prefix.format(index)
     return {prefix + name: tensor for name, tensor in tensors.items()}

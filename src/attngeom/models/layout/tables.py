@@ -89,7 +89,10 @@ class MixerLayout:
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """Tensor names of one block below ``prefix``, which holds ``{}`` for the number of the layer."""
+    """Tensor names of one block below ``prefix``, which holds ``{}`` for the number of the layer.
+
+    ``scales`` are the tensors that multiply what a sublayer writes, by its place.
+    """
 
     prefix: str
     attention: AttentionLayout | None
@@ -98,6 +101,7 @@ class BlockLayout:
     cross: AttentionLayout | None = None
     experts: MLPLayout | None = None
     mixer: MixerLayout | None = None
+    scales: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_norm(norm: Norm, name: str, width: int, load: Load) -> NormWeights:

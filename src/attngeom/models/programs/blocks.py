@@ -145,6 +145,8 @@ class BlockBuilder(AttentionParts, MixerParts, UnitParts):
             written = self.full(change.node)
             if block.residual_scale != 1.0 and not self.acting:
                 written = b.multiply(written, self.number(block.residual_scale))
+            if block.scales_outputs and not self.acting:
+                written = b.multiply(written, b.parameter(f"{name}.scale", (width,)))
             if norms.output is not None:
                 written = self.output_norm(f"{name}.output", norms.output, replace(change, node=written))
             total = b.add(total, written)

@@ -28,7 +28,7 @@ from attngeom.models.symmetry.mixers import (
     ValueChannels,
 )
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
-from attngeom.models.symmetry.norms import InputNorm, MeanDirections
+from attngeom.models.symmetry.norms import InputNorm, MeanDirections, OutputScales
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
 
 
@@ -46,6 +46,8 @@ def factors(block: TransformerBlock, ordered: bool = False) -> tuple[Factor, ...
 def _norms(block: TransformerBlock) -> Iterator[Factor]:
     yield from (InputNorm(block, name) for name in block.input_norms)
     yield from (MeanDirections(block, sublayer.place) for sublayer in sublayers(block))
+    if block.scales_outputs:
+        yield from (OutputScales(block, sublayer.place) for sublayer in sublayers(block))
     if any(norms.output is not None for norms in block.norms):
         yield OutputNorm(block, "output")
 

@@ -135,6 +135,23 @@ class InputNorm(Factor):
 
 
 @dataclass(frozen=True)
+class OutputScales(Factor):
+    """(R*)^d of the scales of what a sublayer writes against the rows of the map that writes: one stands for both.
+
+    Reading multiplies them in, so that there is nothing to move.
+    """
+
+    topic = "norms"
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        text = f"(R*)^{around.width} scales of outputs"
+        yield RedundantPart(part="norm", count=around.width, group=text, lemma="Lemma 4")
+
+    def freedoms(self) -> Iterator[Freedom]:
+        yield Freedom(f"scales of {self.place}", "may be moved into the map that writes")
+
+
+@dataclass(frozen=True)
 class MeanDirections(Factor):
     """R of every row that reads a LayerNorm, along 1/gain, and of every column that only LayerNorms read, along 1.
 
