@@ -50,6 +50,8 @@ def net_command(
     if certificate is not None:
         options.check_stored_seed(seed)
     loaded, content = load_network(network)
+    if weights not in content and weights != "weights":
+        raise InputError(f"--weights {weights[:40]} given, a name that the file has not; name its dictionary of shapes")
     given = [tuple(parse_list(text, "input")) for text in inputs or ()] or inputs_of(content)
     with working("tracing") as report, redirect_stdout(sys.stderr):
         answer = analyze(
@@ -93,7 +95,7 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
         raise InputError(f"{Path(text).name[:60]!r} given; FILE.py:NAME is required, such as block.py:attention")
     file = Path(path)
     if not file.is_file():
-        raise InputError(f"{file.name[:80]} does not exist; give the path of a Python file before the colon")
+        raise InputError(f"the file {path[-80:]!r} does not exist; give the path of a Python file before the colon")
     try:
         with redirect_stdout(sys.stderr):
             content = runpy.run_path(str(file))

@@ -194,6 +194,7 @@ ERROR_TRIALS = 6  # Points at which ranks are computed until their error probabi
 SPARE_EQUATIONS = 16  # Equations beyond the unknowns of a group.
 ANNIHILATED_POINTS = 2  # Points in a row at which all fields that are left are annihilated.
 FRESH_POINTS = 64  # Fresh points at which what is left is tried; as a rule two or three are enough.
+MANY_ROOTS = 9  # Roots of inputs, each at every other input, from which on a search takes all outputs of an input.
 CONSTANTS_TRIED = 32  # Long constants that are tried.
 FIELD_SWEEPS = 8  # Passes in which fields are made short.
 SPARE_UNKNOWNS = 8  # Equations beyond the unknowns of a suggestion.

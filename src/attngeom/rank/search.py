@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 from math import gcd, lcm
 
@@ -30,6 +30,7 @@ from attngeom.limits.trials import (
     FEW_UNKNOWNS,
     FIELD_SWEEPS,
     FRESH_POINTS,
+    MANY_ROOTS,
     ROWS_PER_POINT,
     SPARE_EQUATIONS,
 )
@@ -104,12 +105,18 @@ class _FieldSystem:
         """Rows of the Jacobian at the next point, at most as many as its rank, and the weights there."""
         self._number += 1
         point = find_point(self.program, 10**6 * self._number + self.seed, self.region, quick=True)
-        if self.program.inputs:
-            rows = point.draw_rows(max(1, min(count, self.rank)))[1]
-        else:
-            rows = point.all_rows(point.draw(1)[0])
-            rows = rows[~np.isnan(rows).any(axis=1)]
-        return rows, point.weights()
+        count = max(1, min(count, self.rank)) if self.program.inputs else 1
+        if self.program.inputs and not self._has_rare_inputs:
+            return point.draw_rows(count)[1], point.weights()
+        samples = point.draw(-(-count // self.program.outputs))
+        rows = np.concatenate([point.all_rows(sample) for sample in samples])
+        return rows[~np.isnan(rows).any(axis=1)], point.weights()
+
+    @cached_property
+    def _has_rare_inputs(self) -> bool:
+        """Whether so many roots must exist at an input that all outputs there are taken, not one form on them."""
+        roots = (k for k in self.program.places("root") if self.program.depends_on_input[k])
+        return sum(self.program.nodes[k].size for k in roots) >= MANY_ROOTS
 
     def solve_scalings(self) -> Array:
         """A basis of the fields that scale weights, as coefficients of the scaling unknowns of the ansatz."""

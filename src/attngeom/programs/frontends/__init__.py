@@ -63,7 +63,9 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
 def check_program(program: Program) -> None:
     """InputError unless there are weights, and inputs reach the output if there are some."""
     if not program.num_parameters:
-        raise InputError("a network without weights given; name them: weights={'V': (2, 3)}")
+        raise InputError(
+            "a network without weights given; name them, weights={'V': (2, 3)}, or give a module that has some"
+        )
     if not program.depends_on_weights[program.output]:
         raise InputError("a network whose output depends on no weight given; return what the weights compute")
     if program.inputs and not program.depends_on_input[program.output]:

@@ -68,6 +68,8 @@ def call(target: Any, args: Any, options: Any, builder: Builder, where: Callable
     except (TypeError, ValueError, IndexError, NotImplementedError) as error:
         raise InputError(f"aten.{name} as it is called here is not known ({str(error)[:60]}){where()}") from None
     instead = "write it with sums, products, exp, sqrt, maximum and indexing, or fix the choice"
+    if any(word in name for word in ("fft", "complex", "as_real")):
+        instead = "complex numbers are not traced: write real and imaginary parts"
     raise InputError(f"aten.{name} met{where()}; {instead}")
 
 

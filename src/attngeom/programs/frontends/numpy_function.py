@@ -58,7 +58,9 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
     shapes = {name: shape_of(leaf, f"weights {name!r}") for name, leaf in flatten(weights).items()}
     total = sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())
     if not total:
-        raise InputError("a network without weights given; name them: weights={'V': (2, 3)}")
+        raise InputError(
+            "a network without weights given; name them, weights={'V': (2, 3)}, or give a module that has some"
+        )
     if total > TRACED_WEIGHTS:
         raise SizeError(f"a network of {total:,} weights given; at most {TRACED_WEIGHTS:,} are read: shrink the widths")
     leaves = {name: Traced(builder, builder.parameter(name, shape)) for name, shape in shapes.items()}
