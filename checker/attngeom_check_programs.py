@@ -56,7 +56,7 @@ class Program:
         require(record["format"] == "attngeom/program" and type(nodes) is list and nodes, "no program")
         integer(record["version"], 1, 1, "version")
         self.cells, self.leaves = [("constant", ZERO), ("constant", Fraction(1))], {"parameter": {}, "input": {}}
-        entries, shapes, depths, self.shapes = [], [], [0] * len(nodes), {}
+        entries, shapes, depths, self.shapes, self.angles = [], [], [0] * len(nodes), {}, None
         for operation, sources, shape, data in (array(node, 4, "node") for node in nodes):
             keys(data, DATA[choice(operation, DATA, "operation")], "data of a node")
             require(type(sources) is type(shape) is list, "lists of nodes and sizes are required")
@@ -95,8 +95,7 @@ class Program:
             return [(operation, rational(x)) for x in texts]
         if operation == "circle":
             part, angles = choice(data["part"], ("cos", "sin"), "part"), data["angles"]
-            require(type(angles) is list and 0 < len(angles) <= size, "angles: a list is required")
-            require(all(type(x) in (int, float) for x in angles), "angles: numbers are required")
+            if angles != self.angles: self.read_angles(angles)
             classes, multiples = (array(data[key], size, key) for key in ("classes", "multiples"))
             for c, m in zip(classes, multiples): integer(c, 0, len(angles) - 1), integer(m, -(2**40), 2**40)
             return [("circle", (part, *pair)) for pair in zip(classes, multiples)]
@@ -109,15 +108,36 @@ class Program:
             return [("sum", [(1, first[i], second[j]) for i, j in terms]) for terms in table]
         if operation == "pattern" and choice(data["kind"], ("positive", "order"), "pattern") == "order":
             require(shapes[0] and shape == [*shapes[0], shapes[0][-1]], "another shape is required")
-            n = shape[-1]
-            rows = [tuple(given[0][i : i + n]) for i in range(0, len(given[0]), n)]
-            return [("order", (row, place, k)) for row in rows for place, k in product(range(n), repeat=2)]
+            rows = [tuple(given[0][i : i + n]) for n in shape[-1:] for i in range(0, len(given[0]), n)]
+            return [("order", (row, place, k)) for row in rows for place, k in product(range(shape[-1]), repeat=2)]
         require(all(own == shape for own in shapes), "another shape is required")
         if operation == "add":
             factors = [integer(c, -(2**20), 2**20) for c in array(data["coefficients"], len(given), "coefficients")]
             return [("sum", [(c, x, 1) for c, x in zip(factors, own)]) for own in zip(*given)]
         if operation == "formal": operation = choice(data["name"], FUNCTIONS, "function")
         return [("positive" if operation == "pattern" else operation, x) for x in given[0]]
+
+    def read_angles(self, angles):
+        """One list for all circle points; no angle is seen to be a small fraction of another one or of pi."""
+        require(self.angles is None and type(angles) is list and len(angles) <= 256, "one list of angles is required")
+        require(all(type(x) in (int, float) and 0 < abs(x) < 1e300 for x in angles), "angles other than 0 are required")
+        self.angles = angles
+        for x, y in combinations((math.pi, *angles), 2):
+            r, n = abs(x / y), round(2 * abs(x / y))
+            parts = [n / 2] * (x == math.pi and 0 < n <= 8192 and n & (n - 1) == 0)
+            parts += [float(Fraction(r).limit_denominator(16))] * (1 / 16 <= r <= 16)
+            require(all(abs(r / z - 1) >= 3e-7 for z in parts), f"the angles {x} and {y} are commensurable")
+
+    def look_at_numbers(self):
+        """Exponentials of numbers such as e, alone or in a sum, may be algebraic for all that is known."""
+        moves, odd = set(), set()  # What weights or inputs reach; what has a term that is no rational number.
+        for cell, (kind, data) in enumerate(self.cells):
+            if kind in self.leaves or moves & set(arguments(kind, data)): moves.add(cell)
+            if kind in ("exp", "gauss") and data in odd and cell in self.needed:
+                raise Unknown(f"{kind} of a number that is not rational may be algebraic")
+            terms = [{a, b} for _, a, b in data] if kind == "sum" else [{data}] if kind in ("inverse", "root") else []
+            found = any(own & odd and not own & moves - odd for own in terms) or kind == "circle"
+            if found or (kind in FUNCTIONS and cell not in moves): odd.add(cell)
 
 def arguments(kind, data):
     """The cells from which a cell is computed."""
@@ -177,7 +197,7 @@ class Place:
             for cell, (kind, data) in enumerate(self.program.cells):
                 try: value = self.value(kind, data, level, p, sample[level], values, below)
                 except (TypeError, ValueError, IndexError): value = None  # 1/0, or something is missing.
-                values.append(value if kind not in ("positive", "order") else int(signs[cell] is not None))
+                values.append(value if kind not in ("positive", "order") else int(bool(signs and signs[cell])))
         return values
     def value(self, kind, data, level, p, index, values, below):
         """One operation mod p; an exception where it has no value."""
@@ -200,8 +220,7 @@ class Place:
     def random(self, level, p, function, x): return self.points[p].draw(f"{level}/{function}/{x}", 1, 1)[0][0]
     def slope_point(self, p, m):
         """The point ((1 - m^2)/(1 + m^2), 2m/(1 + m^2)) of the circle for a residue m."""
-        scale = pow(1 + m * m, -1, p)
-        return (1 - m * m) * scale % p, 2 * m * scale % p
+        return (1 - m * m) * (scale := pow(1 + m * m, -1, p)) % p, 2 * m * scale % p
     def circle(self, level, p, part, number, multiple):
         """The multiple of the angle of a class."""
         (a, b), x, y = self.slope_point(p, self.random(level, p, "angle", number)), 1, 0
@@ -227,8 +246,7 @@ class Place:
     def slope(self, kind, x, y, below):
         """The derivative mod p of y = f(x): that of gauss is kappa exp(-x^2/2)."""
         p, q = CHAIN[:2]
-        if kind == "exp": return y
-        if kind == "inverse": return -y * y
+        if kind in ("exp", "inverse"): return y if kind == "exp" else -y * y
         if kind in ("root", "log"): return pow(2 * y if kind == "root" else x, -1, p)
         density = pow(2, (p - 1) // q * (below**2 * (q - 1) // 2 % q), p) if kind == "gauss" else None
         if kind == "gauss": return self.random(0, p, "kappa", 0) * density
@@ -263,7 +281,6 @@ def multiply(m, n):
     return tuple(sorted(x for x in powers.items() if x[1]))
 
 def power(m, k): return tuple((atom, e * k) for atom, e in m)
-
 def add_term(total, m, c):
     total[m] = total.get(m, 0) + c
     if not total[m]: del total[m]
@@ -296,7 +313,7 @@ class Symbols:
         if kind in (*self.program.leaves, "circle", "positive", "order"):
             return Fraction(1), ((self.atom(kind, cell if kind in ("positive", "order") else data), 1),)
         x, m = self.values[data]
-        require(x or kind != "inverse", "1/0")
+        if kind == "inverse" and not x: raise Unknown("an output contains 1/0: it exists nowhere")
         if kind == "inverse": return 1 / x, power(m, -1)
         sign = -1 if kind == "exp" and x < 0 else 1
         return Fraction(1), ((self.atom(kind, (sign * x, m)), sign),)
@@ -644,12 +661,13 @@ def check_program(claim, witness):
     if "root" in program.kinds:
         afford(TRIES * program.size * program.levels, "steps for the signs of roots")
         if not place.has_free_roots(lower): raise Unknown("signs of roots were not seen to be free")
+    program.look_at_numbers()
     free = sorted(program.kinds & set(FUNCTIONS) - {"exp"})
     if free: Free(place, lower, samples)
     bound, why = upper_bound(program, upper, rows, place)
     require(bound <= size, f"the upper bound is {bound}, not {size}")
     words = "; exponentials are independent by Ax (on paper)" if "exp" in program.kinds else ""
     words += f"; values of {', '.join(free)} are free (on paper, with its hypotheses seen mod p)" if free else ""
-    words += "; angles are independent by Lindemann and Weierstrass (on paper)" if "circle" in program.kinds else ""
+    words += "; angles of its classes are taken to be independent over Q" if "circle" in program.kinds else ""
     words += "; of the region of its point" if program.kinds & {"positive", "order"} else ""
     return f"a minor of size {size} is not 0 mod {CHAIN[0]}, and {why}: at most {bound}{words}"

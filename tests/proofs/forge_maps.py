@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import math
 import random
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +92,42 @@ def at_the_point(record: Record, rng: random.Random) -> list[list[list[object]]]
         moves = {column: 1} | {k: int(-reduced.matrix[i, column]) % p for i, k in enumerate(reduced.pivots)}
         fields.append([[k, None, str(c)] for k, c in moves.items() if c])
     return rng.sample(fields, len(fields))
+
+
+def with_angles(record: Record, rng: random.Random) -> Record | None:
+    """(cos mα − cos nβ or 1) w_1 x_1 beside w_2 x_2, where the difference is 0, for dimension 2; or (cos α − cos β) w_1
+    x_1 with both angles in class 0, for dimension 0."""
+    first, m, n = rng.uniform(0.01, 3), rng.randrange(1, 17), rng.randrange(1, 17)
+    leaves = [["parameter", [], [2], {"name": "w"}], ["input", [], [2], {"name": "x"}]]
+
+    def circle(classes: list[int], multiples: list[int], angles: list[float]) -> list[Any]:
+        data = {"part": "cos", "classes": classes, "multiples": multiples, "angles": angles}
+        return ["circle", [], [len(classes)], data]
+
+    case = rng.randrange(3)
+    if case == 0:
+        tables = [circle([0], [1], [angle]) for angle in (first, first + rng.uniform(0.01, 1))]
+    elif case == 1:
+        tables = [circle([0], [m], angles := [first, rng.choice([1, -1]) * first * m / n]), circle([1], [n], angles)]
+    else:
+        turn = 2 * math.pi / (m := rng.choice([m, 2**n // 8 or 1]))
+        tables = [circle([0], [m], [turn, first]), ["constant", [], [1], {"entries": ["1"]}]]
+    nodes = [
+        *leaves, *tables,
+        ["add", [2, 3], [1], {"coefficients": [1, -1]}],
+        ["constant", [], [1], {"entries": ["1"]}],
+        ["gather", [4, 5], [2], {"index": [0, 1 if case else -1]}],
+        ["contract", [0, 1], [2], {"subscripts": "i,i->i"}],
+        ["contract", [6, 7], [2], {"subscripts": "i,i->i"}],
+    ]  # fmt: skip
+    size = 2 if case else 0
+    program = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": len(nodes) - 1}
+    rows = {"samples": [[0], [1]][:size], "outputs": [0, 1][:size], "columns": [0, 1][:size]}
+    lower = {"point": f"aimed/{rng.randrange(10**6)}", "region": 0, **rows}
+    fields = [[[k, None, "1"]] for k in range(2)]
+    upper: Record = {"method": "weights"} if case else {"method": "symmetries", "fields": fields}
+    claim = {"kind": "network", "program": program, "dimension": size}
+    return {"claim": claim, "witness": {"lower": lower, "upper": upper}}
 
 
 def with_layers(record: Record, rng: random.Random) -> Record | None:

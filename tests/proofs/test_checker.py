@@ -27,6 +27,7 @@ from attngeom.layer.polynomial_maps import PolynomialMap, map_domain
 from attngeom.learning import learning_coefficient
 from attngeom.network import Architecture, Weights, random_weights
 from attngeom.network.symmetry.element import matrix_to_json
+from attngeom.programs import Program
 from attngeom.proofs.standalone import check_standalone, find_checker
 from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import verify
@@ -35,7 +36,7 @@ from attngeom.verification.programs import CheckedProgram
 from attngeom.verification.reading import describe_claimed
 from tests.effort import choose, thorough
 from tests.proofs.examples import examples
-from tests.proofs.mutations import disagree, mutate, seal, standalone
+from tests.proofs.mutations import Record, disagree, mutate, seal, standalone
 from tests.proofs.sources import formal_learning
 from tests.rank.test_certificate import FREE as NESTED
 from tests.rank.test_gallery import NETWORKS as GALLERY
@@ -170,8 +171,8 @@ SMOOTH = [
     ["parameter", [], [2, 3], {"name": "W"}],
     ["input", [], [3], {"name": "x"}],
     ["input", [], [2], {"name": "y"}],
-    ["circle", [], [2], {"part": "cos", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.25]}],
-    ["circle", [], [2], {"part": "sin", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.25]}],
+    ["circle", [], [2], {"part": "cos", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.17]}],
+    ["circle", [], [2], {"part": "sin", "classes": [0, 1], "multiples": [3, -2], "angles": [0.5, 0.17]}],
     ["contract", [0, 1], [2], {"subscripts": "ij,j->i"}],
     ["contract", [5, 3], [2], {"subscripts": "i,i->i"}],
     ["contract", [5, 4], [2], {"subscripts": "i,i->i"}],
@@ -237,6 +238,90 @@ def test_both_checkers_run_every_operation_alike(nodes: list[Any]) -> None:
                 assert found == other
                 seen.add(found is None)
     assert False in seen and (True in seen or nodes is PIECES)
+
+
+ROTATED = [
+    ["parameter", [], [2], {"name": "w"}],
+    ["input", [], [2], {"name": "x"}],
+    ["circle", [], [2], {"part": "cos", "classes": [0, 1], "multiples": [1, 1], "angles": [0.5, 0.17]}],
+    ["gather", [2], [2], {"index": [0, -1]}],
+    ["gather", [2], [2], {"index": [1, -1]}],
+    ["constant", [], [2], {"entries": ["0", "1"]}],
+    ["add", [3, 4, 5], [2], {"coefficients": [1, -1, 1]}],
+    ["contract", [0, 1], [2], {"subscripts": "i,i->i"}],
+    ["contract", [6, 7], [2], {"subscripts": "i,i->i"}],
+]
+"""w ↦ ((cos α − cos β) w_1 x_1, w_2 x_2): two dimensions, or one if α = β."""
+
+
+def rotated(**change: Any) -> Record:
+    nodes = copy.deepcopy(ROTATED)
+    nodes[2][3] |= change
+    program = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": len(nodes) - 1}
+    lower = {"point": "p", "region": 0, "samples": [[0], [1]], "outputs": [0, 1], "columns": [0, 1]}
+    claim = {"kind": "network", "program": program, "dimension": 2}
+    return {"claim": claim, "witness": {"lower": lower, "upper": {"method": "weights"}}}
+
+
+@pytest.mark.parametrize(
+    "angles",
+    [[0.5, 0.5], [0.5, -0.5], [0.5, 1.5], [0.3, 2 * np.pi / 64], [0.3, np.pi], [0.3, 0.0], ["nan", 0.3]],
+    ids=str,
+)
+def test_classes_of_angles_are_not_commensurable(angles: list[Any]) -> None:
+    """Both checkers took the classes of any angles for independent, and class 0 of two tables for one angle."""
+    true = rotated()
+    true = seal(true["claim"], true["witness"])
+    assert verify(true).valid and "independent over Q" in verify(true).claim and standalone(true)[0] == "valid"
+    false = rotated(angles=angles)
+    false = seal(false["claim"], false["witness"])
+    assert verify(false).valid is False and standalone(false)[0] == "invalid"
+
+
+def test_there_is_one_list_of_angles() -> None:
+    false = rotated(classes=[0, 0])
+    nodes = false["claim"]["program"]["nodes"]
+    nodes.append(["circle", [], [2], {**nodes[2][3], "angles": [0.5, 0.13]}])
+    false = seal(false["claim"], false["witness"])
+    assert verify(false).valid is False and standalone(false)[0] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(("version",), 1.0), (("version",), True), (("nodes", 5, 3, "entries"), ["0", "1e9999999999"]),
+     (("nodes", 5, 3, "entries"), ["0", "2/2"]), (("nodes", 0, 3, "name"), "\ud800"), (("nodes", 0, 3, "name"), "a\n")],
+    ids=str,
+)  # fmt: skip
+def test_programs_are_read_strictly(place: tuple[Any, ...], value: Any) -> None:
+    false = rotated()
+    owner: Any = false["claim"]["program"]
+    for key in place[:-1]:
+        owner = owner[key]
+    owner[place[-1]] = value
+    false = seal(false["claim"], false["witness"])
+    assert verify(false).valid is False and standalone(false)[0] == "invalid"
+
+
+def test_exponentials_of_numbers_that_are_not_rational() -> None:
+    """Nobody knows that e and e^e are independent: such claims are not proven."""
+    exp = {"name": "exp"}
+    leaves = [["parameter", [], [], {"name": "w"}], ["constant", [], [], {"entries": ["1"]}]]
+    product = ["contract", [0, 3], [], {"subscripts": ",->"}]
+    nodes = [*leaves, ["formal", [1], [], exp], ["formal", [2], [], exp], product]
+    program = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 4}
+    lower = {"point": "p", "region": 0, "samples": [[0, 0, 0]], "outputs": [0], "columns": [0]}
+    claim = {"kind": "network", "program": program, "dimension": 1}
+    record = seal(claim, {"lower": lower, "upper": {"method": "weights"}})
+    assert verify(record).standing == "probabilistic" and standalone(record)[0] == "unknown"
+    assert analyze(Program.from_json(program)).standing == "probabilistic"
+
+
+def test_nodes_that_no_output_needs_may_be_patterns() -> None:
+    """An exception escaped where the only patterns of a program are not needed."""
+    record = copy.deepcopy(examples()["network: LeakyReLU 3-4-2"])
+    record["claim"]["program"]["output"] = 1
+    record = seal(record["claim"], record["witness"])
+    assert verify(record).valid is False and standalone(record)[0] == "invalid"
 
 
 def gelu(z: Any) -> Any:

@@ -48,6 +48,10 @@ SYMMETRY_FIELDS = 20_000  # Fields of a list of symmetries.
 FIELD_TERMS = 10**6  # Terms of all fields of a list of symmetries.
 PROGRAM_NODES = 20_000  # Of a program in a claim.
 PROGRAM_ENTRIES = 2**22  # Of all nodes of a program in a claim.
+PROGRAM_ANGLES = 256  # Of a program in a claim, for classes of constant angles.
+RELATED_ANGLES = 16  # Angles of a claim whose ratio is a fraction of numbers up to this bound are no two classes.
+ROOTS_OF_UNITY = 8192  # A turn of the circle divided by a power of two up to this bound is no class of angles.
+ANGLE_DIGITS = 3e-7  # Relative difference of angles that are equal: in the digits of float32.
 # Signs and orders of floats at a real point need this share of the largest entry, so that a region is open.
 PATTERN_MARGIN = 1e-6
 SIGN_SAMPLES = 4096  # Samples at which roots are looked at to see that their signs are free.

@@ -218,5 +218,8 @@ HEADS_REPEATED = 1e-9
 # programs
 # Angles whose ratio is a fraction of numbers up to this bound, in the digits of float32, are commensurable.
 ANGLES_RATIO = 64
+ANGLES_DENOMINATOR = 16  # π by a fraction with a denominator up to this bound has an algebraic cosine.
+ANGLES_TURN = 8192  # A turn of the circle divided by a power of two up to this bound has an algebraic cosine.
+ANGLES_DIGITS = 3e-7  # Angles that are nearer than this, relative to their size, are equal in the digits of float32.
 # Relative difference of outputs of a traced program and of the network, which computes in float32.
 TRACED_OUTPUTS = 1e-6

@@ -6,20 +6,23 @@ class all are powers of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from attngeom.limits.rounding import ANGLES_RATIO
+from attngeom.errors import InputError
+from attngeom.limits.rounding import ANGLES_DENOMINATOR, ANGLES_DIGITS, ANGLES_RATIO, ANGLES_TURN
+from attngeom.programs.program import Node
 
 
 def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[float]]:
     """The classes of commensurable angles: for each angle its class and multiple, for each class its unit.
 
     Angles whose ratio is a small fraction, up to the digits of float32, are multiples of one unit; units of different
-    classes are taken to be independent over Q, as those of the ideal table are.
+    classes are taken to be independent over Q, as those of the ideal table are. InputError for fractions of π.
 
     >>> find_classes([1.0, 2.0, 0.5, 0.1, 0.0])
     ([0, 0, 0, 0, 0], [10, 20, 5, 1, 0], [0.1])
@@ -40,7 +43,37 @@ def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[fl
     if not units:
         units.append([1.0, 1])
     multiples = [int(ratio * units[place][1]) for place, ratio in classes]
-    return [place for place, _ in classes], multiples, [unit / parts for unit, parts in units]
+    bases = [unit / parts for unit, parts in units]
+    for unit in bases:
+        if _is_root_of_unity(unit):
+            raise InputError(f"the angle {unit:.9g} given, a fraction of pi with an algebraic cosine; give others")
+    return [place for place, _ in classes], multiples, bases
+
+
+def share_classes(nodes: Iterable[Node]) -> list[Node]:
+    """The same nodes, circle points with one table of units: a class is one angle wherever it stands."""
+    nodes = list(nodes)
+    tables = [node for node in nodes if node.operation == "circle"]
+    if len({node.data["angles"] for node in tables}) < 2:
+        return nodes
+    angles = [x["angles"][c] * m for x in (node.data for node in tables) for c, m in zip(x["classes"], x["multiples"])]
+    classes, multiples, units = find_classes(angles)
+    start = 0
+    for place, node in enumerate(nodes):
+        if node.operation == "circle":
+            own = slice(start, start := start + node.size)
+            data = {"classes": tuple(classes[own]), "multiples": tuple(multiples[own]), "angles": tuple(units)}
+            nodes[place] = Node(node.operation, node.inputs, node.shape, {"part": node.data["part"], **data})
+    return nodes
+
+
+def _is_root_of_unity(angle: float) -> bool:
+    """Whether it is π by a fraction of small numbers, or a turn over a small number or a power of two, in float32."""
+    part, turns = abs(angle / math.pi), round(abs(2 * math.pi / angle))
+    is_usual = 0 < turns <= ANGLES_TURN and (turns <= ANGLES_RATIO or turns & (turns - 1) == 0)
+    near = [2 / turns] if is_usual else []
+    near.append(float(Fraction(part).limit_denominator(ANGLES_DENOMINATOR)))
+    return any(abs(x / part - 1) < ANGLES_DIGITS for x in near)
 
 
 def _small_fraction(x: float) -> Fraction:
@@ -49,7 +82,7 @@ def _small_fraction(x: float) -> Fraction:
     for bound in (ANGLES_RATIO, 10**4):
         candidate = Fraction(x).limit_denominator(bound)
         smooth = candidate.denominator <= ANGLES_RATIO or _is_power_of_ten(candidate)
-        if candidate and smooth and abs(float(candidate) / x - 1) < 3e-7:
+        if candidate and smooth and abs(float(candidate) / x - 1) < ANGLES_DIGITS:
             return candidate
     return Fraction(0)
 

@@ -18,7 +18,7 @@ from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.limits.memory import TRACED_ENTRIES
 from attngeom.limits.sizes import TRACED_NODES, TRACED_WEIGHTS
-from attngeom.programs.angles import find_classes
+from attngeom.programs.angles import find_classes, share_classes
 from attngeom.programs.operations import OPERATIONS
 from attngeom.programs.program import Node, Program
 
@@ -54,7 +54,7 @@ class Builder:
         needed |= {place for place, node in enumerate(self.nodes) if node.operation in ("parameter", "input")}
         order = sorted(needed)
         numbers = {place: number for number, place in enumerate(order)}
-        nodes = [self.nodes[place] for place in order]
+        nodes = share_classes(self.nodes[place] for place in order)
         moved = [Node(n.operation, tuple(numbers[k] for k in n.inputs), n.shape, n.data) for n in nodes]
         return Program(tuple(moved), numbers[output]).with_notes(*self.notes)
 

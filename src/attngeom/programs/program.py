@@ -227,6 +227,8 @@ class Program:
         names = [node.data["name"] for node in nodes if node.operation in ("parameter", "input")]
         if len(set(names)) < len(names):
             raise FormatError("two leaves with one name found; names must be unique")
+        if len({node.data["angles"] for node in nodes if node.operation == "circle"}) > 1:
+            raise FormatError("circle points with several lists of angles found; a program has one list of classes")
         return cls(tuple(nodes), output)
 
 

@@ -216,14 +216,21 @@ def _check_formal(point: NamedPoint) -> list[Proof]:
 def _check_exponentials(program: Program, names: set[str]) -> Proof:
     if max(program.exponents.values()) >= len(CHAIN):
         return Proof("probabilistic", f"exponentials nested more than {len(CHAIN) - 1} deep")
-    constants = any(
-        not program.depends_on_weights[n.inputs[0]] and not program.depends_on_input[n.inputs[0]]
-        for n in program.nodes
-        if n.operation == "formal"
-    )
-    if "gauss" in names and constants:
+    fixed = [not (program.depends_on_weights[k] or program.depends_on_input[k]) for k in range(len(program.nodes))]
+    if "gauss" in names and any(fixed[program.nodes[k].inputs[0]] for k in program.places("formal")):
         return Proof("probabilistic", "e and π may be algebraically dependent")
+    if _takes_numbers(program, fixed):
+        return Proof("probabilistic", "exponentials of numbers that are not rational may be algebraic")
     return Proof("proven", "exp: Ax")
+
+
+def _takes_numbers(program: Program, fixed: list[bool]) -> bool:
+    """Whether an exponential takes a number such as e, alone or in a sum with others."""
+    numbers: list[bool] = []
+    for node, is_fixed in zip(program.nodes, fixed):
+        own = node.operation in ("circle", "formal") or any(numbers[k] for k in node.inputs)
+        numbers.append(own and (is_fixed or node.operation not in ("formal", "contract", "pattern")))
+    return any(node.data.get("name") in ("exp", "gauss") and numbers[node.inputs[0]] for node in program.nodes)
 
 
 def _logarithms_inside(program: Program) -> list[int]:

@@ -208,7 +208,7 @@ class HeadsClaim:
             )
         violated = argument["violated"]
         family = violated.get("family") if isinstance(violated, Mapping) else None
-        require(family in DEFINITIONS and family not in LINEAR, "an equation of pairs of tokens is required")
+        require(family in [name for name in DEFINITIONS if name not in LINEAR], "an equation of pairs is required")
         part = QQ.matmul(X, C.reshape(n, m * S)).reshape(n, m, S)
         equation = check_violated(_coefficients(part, self.coefficients.d), self.attention, violated)
         return Proof.from_parts(f"for an indecomposable summand, {equation.reason}", equation)

@@ -101,7 +101,19 @@ class _Hypotheses:
         sources = [node.inputs[0] for node in self.program.nodes if node.operation == "formal"]
         if "gauss" in self.names and any(not self.varies[k] and not self.moves[k] for k in sources):
             return Proof("probabilistic", "e and π may be algebraically dependent")
+        numbers = self._numbers()
+        if any(n.data.get("name") in ("exp", "gauss") and numbers[n.inputs[0]] for n in self.program.nodes):
+            return Proof("probabilistic", "exponentials of numbers that are not rational may be algebraic")
         return Proof("certified", "exponentials are independent by Ax")
+
+    def _numbers(self) -> list[bool]:
+        """For each node whether numbers such as e stand in it alone, or in a sum with others."""
+        flags: list[bool] = []
+        for place, node in enumerate(self.program.nodes):
+            own = node.operation in ("circle", "formal") or any(flags[k] for k in node.inputs)
+            moves = self.varies[place] or self.moves[place]
+            flags.append(own and not (moves and node.operation in ("formal", "contract", "pattern")))
+        return flags
 
     def _functions(self, names: Sequence[str]) -> list[int]:
         """The nodes of these functions on which outputs rest."""

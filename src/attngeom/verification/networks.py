@@ -57,9 +57,10 @@ class NetworkClaim:
     def __str__(self) -> str:
         weights = ", ".join(f"{name} {list(shape)}" for name, shape in self.program.leaves("parameter").items())
         where = " of one region" if self._has("pattern") else ""
+        angles = ", where angles of different classes are independent over Q" if self._has("circle") else ""
         return (
             f"the functions{where} of the program in this file, with {len(self.program.nodes)} nodes and the weights "
-            f"{weights[:300]}, form a set of dimension {self.dimension} near generic weights"
+            f"{weights[:300]}, form a set of dimension {self.dimension} near generic weights{angles}"
         )
 
     def _has(self, operation: str) -> bool:

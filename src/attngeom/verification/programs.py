@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from itertools import combinations
+from math import pi, prod
 from typing import Any
 
 import numpy as np
 
 from attngeom.errors import FormatError
-from attngeom.limits.recheck import PROGRAM_ENTRIES, PROGRAM_NODES
-from attngeom.verification.reading import read_integer, read_list, read_object, show
+from attngeom.limits.recheck import (
+    ANGLE_DIGITS,
+    PROGRAM_ANGLES,
+    PROGRAM_ENTRIES,
+    PROGRAM_NODES,
+    RELATED_ANGLES,
+    ROOTS_OF_UNITY,
+)
+from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, show
 
 FUNCTIONS = ("exp", "log", "gauss", "sin", "cos")
 DATA = {
@@ -91,8 +99,9 @@ class CheckedProgram:
     def from_json(cls, record: Any) -> CheckedProgram:
         """Read a program strictly."""
         content = read_object(record, ("format", "version", "nodes", "output"), "program")
-        if content["format"] != "attngeom/program" or content["version"] != 1:
-            raise FormatError("a program of version 1 is required")
+        if content["format"] != "attngeom/program":
+            raise FormatError("another format found; a program is required")
+        read_integer(content["version"], 1, 1, "version of a program")
         rows = content["nodes"]
         if type(rows) is not list or not 0 < len(rows) <= PROGRAM_NODES:
             raise FormatError(f"a program of 1 to {PROGRAM_NODES:,} nodes is required")
@@ -110,6 +119,7 @@ class CheckedProgram:
         names = [node.data["name"] for node in nodes if node.operation in ("parameter", "input")]
         if len(set(names)) < len(names):
             raise FormatError("two leaves with one name found; names must be unique")
+        _check_angles([node.data["angles"] for node in nodes if node.operation == "circle"])
         return cls(tuple(nodes), read_integer(content["output"], 0, len(nodes) - 1, "output"))
 
 
@@ -128,16 +138,15 @@ def _read_node(row: Any, nodes: Sequence[CheckedNode]) -> CheckedNode:
     if operation in ("parameter", "input", "constant", "circle"):
         _require(not inputs, "a leaf takes no nodes")
     if operation in ("parameter", "input"):
-        _require(type(content["name"]) is str, "a leaf has a name")
+        _require(type(content["name"]) is str and content["name"].isprintable(), "a printable name")
     elif operation == "constant":
         texts = read_list(content["entries"], size, "entries")
         _require(all(type(x) is str and len(x) < 2000 for x in texts), "entries are texts")
-        content["entries"] = tuple(Fraction(x) for x in texts)
+        content["entries"] = tuple(Fraction(int(x.p), int(x.q)) for x in map(read_rational, texts))
     elif operation == "circle":
         angles = content["angles"]
-        _require(
-            content["part"] in ("cos", "sin") and type(angles) is list and 0 < len(angles) <= size, "circle points"
-        )
+        _require(content["part"] in ("cos", "sin") and type(angles) is list, "circle points")
+        _require(all(type(x) in (int, float) and 0 < abs(x) < 1e300 for x in angles), "angles other than 0")
         for key, low, high in (("classes", 0, len(angles) - 1), ("multiples", -(2**40), 2**40)):
             content[key] = tuple(read_integer(x, low, high, key) for x in read_list(content[key], size, key))
         content["angles"] = tuple(float(x) for x in angles)
@@ -149,8 +158,8 @@ def _read_node(row: Any, nodes: Sequence[CheckedNode]) -> CheckedNode:
     elif operation == "contract":
         _require(shape == _contracted(content["subscripts"], shapes), "the shape of a contraction")
     elif operation == "add":
-        numbers = read_list(content["coefficients"], len(inputs), "coefficients")
-        content["coefficients"] = tuple(read_integer(n, -(2**20), 2**20, "coefficient") for n in numbers)
+        factors = read_list(content["coefficients"], len(inputs), "coefficients")
+        content["coefficients"] = tuple(read_integer(n, -(2**20), 2**20, "coefficient") for n in factors)
         _require(bool(inputs) and all(other == shape for other in shapes), "operands of one shape")
     else:
         _require(len(shapes) == 1, "one operand")
@@ -163,6 +172,22 @@ def _read_node(row: Any, nodes: Sequence[CheckedNode]) -> CheckedNode:
                 expected = (*expected, expected[-1])
         _require(shape == expected, "the shape of the operand")
     return CheckedNode(operation, inputs, shape, content)
+
+
+def _check_angles(tables: Sequence[tuple[float, ...]]) -> None:
+    """One list of angles for all circle points; no ratio of two, or of one and π, is seen to be rational."""
+    angles = tables[0] if tables else ()
+    if any(other != angles for other in tables):
+        raise FormatError("two lists of angles found; all circle points of a program must have the same")
+    if len(angles) > PROGRAM_ANGLES:
+        raise FormatError(f"{len(angles):,} classes of angles found; at most {PROGRAM_ANGLES} are possible")
+    for x, y in combinations((pi, *angles), 2):
+        ratio = abs(x / y)
+        near = 1 / RELATED_ANGLES <= ratio <= RELATED_ANGLES and Fraction(ratio).limit_denominator(RELATED_ANGLES)
+        n = round(2 * ratio) if x == pi else 0
+        unit = 0 < n <= ROOTS_OF_UNITY and n & (n - 1) == 0 and abs(2 * ratio / n - 1) < ANGLE_DIGITS
+        if unit or (near and abs(ratio / float(near) - 1) < ANGLE_DIGITS):
+            raise FormatError(f"angles {x:.9g} and {y:.9g} found; classes must be independent over Q, and of pi")
 
 
 def _require(holds: bool, what: str) -> None:
