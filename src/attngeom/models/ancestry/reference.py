@@ -12,6 +12,8 @@ from attngeom.files import read_json
 TABLE = Path(__file__).with_name("reference.json")
 INDEPENDENT = ("independent, same data", "independent, other data")
 """Kinds of pairs of which neither was made from the other."""
+STRANGERS = ("independent, four model types, same data", "independent, four model types, other data")
+"""The same of ``benchmarks/lineage_strangers.py``, from the first values of transformers and on real text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class Reference:
 
     def nearest(self, similarity: float) -> PairKind:
         """The kind of derived pairs whose median is nearest."""
-        derived = [kind for kind in self.kinds if kind.name not in INDEPENDENT]
+        derived = [kind for kind in self.kinds if kind.name not in (*INDEPENDENT, *STRANGERS)]
         return min(derived, key=lambda kind: abs(kind.median - similarity))
 
     def to_json(self) -> dict[str, Any]:
