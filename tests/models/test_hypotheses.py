@@ -15,7 +15,7 @@ from attngeom.models.counts.hypotheses import violations
 from attngeom.models.counts.redundancy import block_redundancy, redundancy
 from attngeom.models.presets import PUBLISHED, published
 from attngeom.models.programs.attention import classes
-from attngeom.models.proofs import prove_block
+from attngeom.models.proofs import block_proof, prove_block
 from attngeom.models.specification import MLP, Experts, Latent, Norm, Norms, QKNorm, TransformerBlock
 from tests.effort import repeat
 from tests.models.cases import DATA
@@ -99,6 +99,19 @@ def test_counterexamples(name: str) -> None:
         assert proof.redundancy in (None, truth) and proof.parameters - proof.upper <= truth
     except InputError as error:
         assert "frequency" in str(error) or "shows a sign" in str(error)
+
+
+@pytest.mark.parametrize(("window", "redundant"), [(2, 11), (None, None)])
+def test_longer_contexts_behind_an_output_norm_of_three_heads(
+    window: int | None, redundant: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More symmetries than the count knows count where all tokens were listed: Lemma 7 says nothing of further ones."""
+    monkeypatch.setattr(block_proof, "_formula", lambda *sizes: 10)
+    block = TransformerBlock(
+        attention=replace(NARROW, window=window), mlp=None, attention_norms=Norms(input=RMS, output=RMS)
+    )
+    proof = prove_block(block, 6)
+    assert proof.redundancy == redundant and ("three tokens" in proof.reason) == (window is None)
 
 
 def test_three_tokens_show_what_two_do_not() -> None:
