@@ -125,7 +125,7 @@ class Program:
         for x, y in combinations((math.pi, *angles), 2):
             r, n = abs(x / y), round(2 * abs(x / y))
             parts = [n / 2] * (x == math.pi and 0 < n <= 8192 and n & (n - 1) == 0)
-            parts += [float(Fraction(r).limit_denominator(16))] * (1 / 16 <= r <= 16)
+            parts += [float(f if r < 1 else 1 / f) for f in [Fraction(min(r, 1 / r)).limit_denominator(16)] if f]
             require(all(abs(r / z - 1) >= 3e-7 for z in parts), f"the angles {x} and {y} are commensurable")
 
     def look_at_numbers(self):

@@ -9,9 +9,11 @@ from flint import fmpq
 
 from attngeom.errors import FormatError, InputError
 from attngeom.programs import Builder, Program
+from attngeom.programs.angles import find_classes
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RationalArithmetic, RealArithmetic
 from attngeom.programs.operations import OPERATIONS, Point
 from attngeom.programs.passes import needed_entries, pull, push, run, value
+from attngeom.rank.analysis import analyze
 
 
 def _pair(shape=(2, 3)):
@@ -207,3 +209,22 @@ def test_builder_refuses_what_does_not_fit():
     ):
         with pytest.raises(InputError):
             call()
+
+
+@pytest.mark.parametrize("angles", [(0.5, 0.3), (0.5, 1.0), (1.5, 1.0)], ids=str)
+def test_two_tables_of_angles_are_two(angles: tuple[float, float]) -> None:
+    """w ↦ (cos α − cos β) w x is not 0: the first classes of two tables were taken for one angle."""
+    b = Builder()
+    first, second = (b.circle([angle])[0] for angle in angles)
+    product = b.multiply(b.parameter("w", (1,)), b.input("x", (1,)))
+    answer = analyze(b.build(b.multiply(b.subtract(first, second), product)))
+    assert (answer.dimension, answer.standing) == (1, "proven")
+
+
+def test_classes_are_not_commensurable() -> None:
+    """0.1 and 0.3 are one class, although neither is a small fraction of 6.5, which comes first."""
+    numbers, multiples, units = find_classes([6.5, 0.1, 0.3])
+    assert (numbers, multiples, units) == ([0, 1, 1], [1, 1, 3], [6.5, 0.1])
+    for angle in (np.pi, 2 * np.pi / 512, 2 * np.pi / 60):
+        with pytest.raises(InputError, match="fraction of pi"):
+            find_classes([angle, 2 * angle])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,28 @@ def find_classes(angles: Sequence[float]) -> tuple[list[int], list[int], list[fl
     if not units:
         units.append([1.0, 1])
     multiples = [int(ratio * units[place][1]) for place, ratio in classes]
-    bases = [unit / parts for unit, parts in units]
+    bases, numbers = [unit / parts for unit, parts in units], [place for place, _ in classes]
+    while pair := _related(bases):
+        kept, lost, ratio = pair
+        factors = {kept: ratio.denominator, lost: ratio.numerator}
+        multiples = [n * factors.get(number, 1) for number, n in zip(numbers, multiples)]
+        bases[kept] /= ratio.denominator
+        del bases[lost]
+        numbers = [(kept if number == lost else number) for number in numbers]
+        numbers = [number - (number > lost) for number in numbers]
     for unit in bases:
         if _is_root_of_unity(unit):
             raise InputError(f"the angle {unit:.9g} given, a fraction of pi with an algebraic cosine; give others")
-    return [place for place, _ in classes], multiples, bases
+    return numbers, multiples, bases
+
+
+def _related(bases: list[float]) -> tuple[int, int, Fraction] | None:
+    """Two classes of which the second one has a small fraction of the first one's unit, and that."""
+    for kept, lost in permutations(range(len(bases)), 2):
+        ratio = _small_fraction(bases[lost] / bases[kept]) if abs(bases[lost]) <= abs(bases[kept]) else Fraction(0)
+        if ratio:
+            return kept, lost, ratio
+    return None
 
 
 def share_classes(nodes: Iterable[Node]) -> list[Node]:

@@ -182,11 +182,11 @@ def _check_angles(tables: Sequence[tuple[float, ...]]) -> None:
     if len(angles) > PROGRAM_ANGLES:
         raise FormatError(f"{len(angles):,} classes of angles found; at most {PROGRAM_ANGLES} are possible")
     for x, y in combinations((pi, *angles), 2):
-        ratio = abs(x / y)
-        near = 1 / RELATED_ANGLES <= ratio <= RELATED_ANGLES and Fraction(ratio).limit_denominator(RELATED_ANGLES)
+        ratio, less = abs(x / y), min(abs(x / y), abs(y / x))
+        near = Fraction(less).limit_denominator(RELATED_ANGLES)
         n = round(2 * ratio) if x == pi else 0
         unit = 0 < n <= ROOTS_OF_UNITY and n & (n - 1) == 0 and abs(2 * ratio / n - 1) < ANGLE_DIGITS
-        if unit or (near and abs(ratio / float(near) - 1) < ANGLE_DIGITS):
+        if unit or (near and abs(less / float(near) - 1) < ANGLE_DIGITS):
             raise FormatError(f"angles {x:.9g} and {y:.9g} found; classes must be independent over Q, and of pi")
 
 
