@@ -168,12 +168,12 @@ def test_dimensions_of_modules_are_proven(name):
     assert (found.parameters, found.dimension, found.standing) == (parameters, dimension, "proven")
 
 
-def decoder(family, layer, rotary, config):
+def decoder(family, layer, rotary, config, **kind):
     """A decoder layer with its positions and mask, at the last of three tokens."""
     transformers = pytest.importorskip("transformers", reason="layers are taken from transformers: make doors-test")
     module = __import__(f"transformers.models.{family}.modeling_{family}", fromlist=["x"])
     settings = getattr(transformers, config)(
-        hidden_size=8, intermediate_size=6, num_attention_heads=2, num_key_value_heads=1, pad_token_id=0
+        hidden_size=8, intermediate_size=6, num_attention_heads=2, num_key_value_heads=1, head_dim=4, pad_token_id=0
     )
     settings._attn_implementation = "eager"
 
@@ -184,7 +184,7 @@ def decoder(family, layer, rotary, config):
 
         def forward(self, x):
             mask = torch.full((3, 3), float("-inf"), dtype=x.dtype).triu(1)[None, None]
-            places = self.rotary(x, torch.arange(3)[None])
+            places = self.rotary(x, torch.arange(3)[None], **kind)
             found = self.layer(x, position_embeddings=places, attention_mask=mask)
             return (found[0] if isinstance(found, tuple) else found)[:, -1]
 
@@ -256,6 +256,12 @@ def encoder(family, layer, config):
     return Layer(), (1, 2, 4)
 
 
+def doubly_normed():
+    """Gemma 3: norms before and behind both parts, and of queries and keys, so that twelve roots must exist at once."""
+    names = ("gemma3", "Gemma3DecoderLayer", "Gemma3RotaryEmbedding", "Gemma3TextConfig")
+    return decoder(*names, layer_type="sliding_attention"), (1, 3, 8)
+
+
 class Wrapped(nn.Module):
     """A layer of a library as it is, and what is asked of it: by default the last token of its first result."""
 
@@ -324,6 +330,7 @@ OTHERS = [
         (encoder, ("vit", "ViTLayer", "ViTConfig"), 136, 79),
         (encoder, ("bert", "BertLayer", "BertConfig"), 136, 94),
         (delta_net, (), 102, 92),
+        (doubly_normed, (), 376, 336),
         (text_to_text, ("relu",), 112, 78),
         (text_to_text, ("gated-gelu",), 128, 94),
     ),

@@ -1,7 +1,6 @@
 """Search for symmetries by linear algebra: which fields of the ansatz does the Jacobian annihilate, at every point?
 
-What is found held at random points modulo one prime, and is lifted to rationals. It counts towards a proof only when
-:mod:`attngeom.rank.proofs` has shown that it holds identically.
+What is found held at random points modulo one prime, and is lifted to rationals; :mod:`attngeom.rank.upper` proves it.
 """
 
 from __future__ import annotations
@@ -100,6 +99,7 @@ class _FieldSystem:
         self.ansatz = ansatz
         self.seed, self.progress, self._number = seed, progress, 0
         self.field = BalancedResidues(bound.prime)
+        self._kept: dict[tuple[int, int], Array] = {}
 
     def rows(self, count: int) -> tuple[Array, dict[str, Array]]:
         """Rows of the Jacobian at the next point, at most as many as its rank, and the weights there."""
@@ -108,9 +108,11 @@ class _FieldSystem:
         count = max(1, min(count, self.rank)) if self.program.inputs else 1
         if self.program.inputs and not self._has_rare_inputs:
             return point.draw_rows(count)[1], point.weights()
-        samples = point.draw(-(-count // self.program.outputs))
-        rows = np.concatenate([point.all_rows(sample) for sample in samples])
-        return rows[~np.isnan(rows).any(axis=1)], point.weights()
+        if (rows := self._kept.get((self._number, count))) is None:
+            rows = np.concatenate([point.all_rows(x) for x in point.draw(-(-count // self.program.outputs))])
+            rows = rows[~np.isnan(rows).any(axis=1)]
+            self._kept |= {(self._number, count): rows} if self._has_rare_inputs else {}
+        return rows, point.weights()
 
     @cached_property
     def _has_rare_inputs(self) -> bool:
@@ -142,16 +144,16 @@ class _FieldSystem:
 
     def _solve_one(self, count: int, columns: Callable[[Array, dict[str, Array]], Array], what: str) -> Array:
         """A basis of the solutions of so many unknowns, whose columns are given."""
-        parts: list[Array] = []
-        rows = 0
+        # Other unknowns may have the equations of the same points.
+        self._number = 0 if self._has_rare_inputs else self._number
+        parts, rows = list[Array](), 0
         while rows < count + SPARE_EQUATIONS:
             parts.append(columns(*self.rows(ROWS_PER_POINT)))
             rows += len(parts[-1])
             if self.progress is not None:
                 self.progress(f"search for {what}", min(rows, count), count)
-        basis = nullspace(np.concatenate(parts), self.field.p)
+        basis, passed = nullspace(np.concatenate(parts), self.field.p), 0
         del parts
-        passed = 0
         for _ in range(FRESH_POINTS):
             if passed == ANNIHILATED_POINTS or not len(basis):
                 break
@@ -165,8 +167,7 @@ class _FieldSystem:
         """The fields of groups of few unknowns, all from the same rows."""
         if not groups:
             return
-        parts: list[Array] = []
-        rows = 0
+        parts, rows = list[Array](), 0
         while rows < FEW_UNKNOWNS + SPARE_EQUATIONS or len(parts) < FEW_POINTS:
             parts.append(self.ansatz.columns(*self.rows(FEW_ROWS)))
             rows += len(parts[-1])
@@ -181,9 +182,8 @@ class _FieldSystem:
         for _ in range(FRESH_POINTS):
             if passed == ANNIHILATED_POINTS or not solutions:
                 break
-            fresh = self.ansatz.columns(*self.rows(FEW_ROWS))
+            fresh, refined = self.ansatz.columns(*self.rows(FEW_ROWS)), list[Solution]()
             passed += 1
-            refined: list[Solution] = []
             for group, basis in solutions:
                 left = self.field.multiply(fresh[:, group], basis.T)
                 if np.any(left):

@@ -57,7 +57,7 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
             program = smaller if smaller.depends_on_weights[smaller.output] else program
             compare(program, reference, seed)
             return split_fused(program).with_notes(*notes)
-    raise InputError(f"a {type(network).__name__} given; a function f(weights, x) or a module is required")
+    raise InputError(f"{type(network).__name__} given; a function f(weights, x) or a module is required")
 
 
 def check_program(program: Program) -> None:
