@@ -30,7 +30,7 @@ KINDS = {
     ),
     "delta": RecurrentMixer(rule="delta", norm_over="head", shares_gains=True, **SMALL),
 }
-HYBRIDS = ("mamba2", "bamba", "granitemoehybrid", "nemotron_h", "qwen3_next")
+HYBRIDS = ("mamba2", "bamba", "granitemoehybrid", "nemotron_h", "qwen3_next", "qwen3_5_text")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -325,6 +325,12 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "linear_conv_kernel_dim": 3, "partial_rotary_factor": 0.5, "num_experts": 4, "num_experts_per_tok": 2,
          "moe_intermediate_size": 5, "shared_expert_intermediate_size": 6},
     ),
+    "qwen3_5_text": (
+        "Qwen3_5ForCausalLM",
+        {**LLAMA, "hidden_size": 16, "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],
+         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 5, "linear_value_head_dim": 3,
+         "linear_conv_kernel_dim": 3, "partial_rotary_factor": 0.5},
+    ),
     "umt5": (
         "UMT5ForConditionalGeneration",
         {**COMMON, "d_model": 24, "d_kv": 5, "d_ff": 20, "num_layers": 2, "num_heads": 3, "decoder_start_token_id": 0,

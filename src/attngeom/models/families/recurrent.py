@@ -210,22 +210,40 @@ def delta_mixer(config: Config, eps: float) -> RecurrentMixer:
     )  # fmt: skip
 
 
-def describe_qwen3_next(config: Config) -> TransformerSpec:
+def describe_qwen3_5(config: Config, experts: Experts | None = None) -> TransformerSpec:
     norm, layers = config.rms(default=1e-6, offset=1.0), config.layers("num_hidden_layers")
     bias = config.flag("attention_bias", default=False)
     attention = grouped_attention(config, rotary(config, share=0.25), bias=bias)
     attention = replace(attention, qk_norm=QKNorm(scope="per_head", norm=norm), output_gate=True)
     dense = gated_mlp(config)
-    experts = experts_beside_a_shared_one(config, dense, sizes=(512, 512), count=512, active=10, normalised=True)
-    block = block_of(attention, dense, norm)
-    spec = decoder(config, block, norm, mlps=sparse_layers(config, dense, experts))
+    mlps = () if experts is None else sparse_layers(config, dense, experts)
+    spec = decoder(config, block_of(attention, dense, norm), norm, mlps=mlps)
     every = config.integer("full_attention_interval", default=4)
     default = ["linear_attention" if (layer + 1) % every else "full_attention" for layer in range(layers)]
     return with_mixers(spec, delta_mixer(config, norm.eps), layer_types(config, default, "layer_types"))
+
+
+def describe_qwen3_next(config: Config) -> TransformerSpec:
+    dense, sizes = gated_mlp(config), (512, 512)
+    experts = experts_beside_a_shared_one(config, dense, sizes=sizes, count=512, active=10, normalised=True)
+    return describe_qwen3_5(config, experts)
 
 
 NEXT_PLACES = llama_places(NORMED_ATTENTION, experts=GATED_SHARED, ignored=(*IGNORED, "mtp."))
 QWEN3_NEXT = ModelFamily(
     "qwen3_next", describe_qwen3_next, with_mixer_places(NEXT_PLACES, DELTA),
     {"head_dim": 256, "num_key_value_heads": 2, "intermediate_size": 5632},
+)  # fmt: skip
+# Qwen3.5 has dense units, and its maps apart; the positions of texts are the same in all sections of its rotation.
+APART = (
+    Packed("linear_attn.in_proj_qkv", ("query", "key", "value")),
+    Packed("linear_attn.in_proj_z", ("output_gate",)),
+    Packed("linear_attn.in_proj_b", ("strength",)),
+    Packed("linear_attn.in_proj_a", ("step",)),
+)
+TEXT_PLACES = with_mixer_places(
+    llama_places(NORMED_ATTENTION, ignored=(*IGNORED, "mtp.")), replace(DELTA, maps=APART)
+)  # fmt: skip
+QWEN3_5 = ModelFamily(
+    "qwen3_5_text", describe_qwen3_5, TEXT_PLACES, {"head_dim": 256, "num_key_value_heads": 4}
 )  # fmt: skip

@@ -39,7 +39,7 @@ MISSING: Mapping[str, str] = {
     "persimmon": "QK-norms with biases",
     "phimoe": "a router that draws its second choice without the first",
     "qwen2_vl": PARTS,
-    "qwen3_5": CONV,
+    "qwen3_5": PARTS,
     "qwen3_vl": PARTS,
     "recurrent_gemma": STATES,
     "siglip": PAIR,
