@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 CONV = "a convolution over tokens before the scores"
-STATES = "a recurrent state in place of attention"
+STATES = "a recurrent state with a decay of every channel (Mamba-1)"
 SCALES = "a vector of scales on what each sublayer writes"
 PAIR = "two towers in one file; save each tower as a model of its own and compare these"
 PARTS = "several models in one file; save the text model as a model of its own (its class ends in ForCausalLM)"
@@ -21,28 +21,28 @@ MISSING: Mapping[str, str] = {
     "deberta-v2": "scores of contents against positions",
     "dinov2_with_registers": "tokens without a position",
     "dinov3_vit": f"{SCALES}, and rotary positions in two directions",
-    "falcon_h1": STATES,
+    "falcon_h1": "a recurrent mixer and attention side by side",
     "falcon_mamba": STATES,
     "gemma3": PARTS,
     "gemma3n": "several residual streams that are mixed",
     "gemma4": PARTS,
     "hunyuan_v1_dense": "QK-norms behind the rotation",
     "jamba": STATES,
-    "kimi_linear": CONV,
+    "kimi_linear": "a delta rule with a decay of every channel",
     "lfm2": CONV,
     "llama4": "chunked attention, and norms of queries and keys behind the rotation",
     "llama4_text": "chunked attention, and norms of queries and keys behind the rotation",
     "mamba": STATES,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
-    "olmo_hybrid": STATES,
+    "olmo_hybrid": "a delta rule whose states may change their signs",
     "persimmon": "QK-norms with biases",
     "phimoe": "a router that draws its second choice without the first",
     "qwen2_vl": PARTS,
     "qwen3_5": PARTS,
     "qwen3_vl": PARTS,
-    "recurrent_gemma": STATES,
+    "recurrent_gemma": "a recurrence without queries and keys",
     "siglip": PAIR,
-    "zamba2": STATES,
+    "zamba2": "attention and an MLP that several layers share",
 }
 """What is missing, for each model type."""
