@@ -91,6 +91,12 @@ def multiple_angle(w, x):
     return w["a"] * (np.cos((P + 1) * x) - a)
 
 
+def sine_of_a_sum(w, x):
+    """Zero, by the theorem of addition for weights."""
+    a, b = w["a"], w["b"]
+    return x * (np.sin(a + b) - np.sin(a) * np.cos(b) - np.cos(a) * np.sin(b))
+
+
 P, Q = 4068479, 2034239
 """The primes of the first two levels: what holds mod these alone proves nothing."""
 ONE = {"a": S}
@@ -131,6 +137,19 @@ CASES = {
     "exponential of logarithms": (exponential_of_logarithms, ONE, (), 0),
     "shifted exponential": (shifted_exponential_of_a_logarithm, ONE, (), 0),
     "multiple angle": (multiple_angle, ONE, (), 0),
+    "sine of a sum of weights": (sine_of_a_sum, {"a": S, "b": S}, (), 0),
+    "doubled angle of a weight": (
+        lambda w, x: w["a"] * x * (np.cos(2 * w["b"]) - np.cos(w["b"]) ** 2 + np.sin(w["b"]) ** 2),
+        {"a": S, "b": S},
+        (),
+        0,
+    ),
+    "logarithms of weights": (
+        lambda w, x: x * w["a"] * (np.log(w["b"] ** 2 * w["c"] ** 2) - np.log(w["b"] ** 2) - np.log(w["c"] ** 2)),
+        THREE,
+        (),
+        0,
+    ),
     **dict(
         thorough(
             ("cancelled by exponentials", (cancelled_by_exponentials, THREE, (), 1)),
@@ -160,3 +179,16 @@ def test_what_is_proven_is_right(name):
         assert verdict.standing != "certified"
         assert verdict.valid is not True or answer.dimension == dimension
         assert standalone(certify_network(claimed).to_json())[0] != "valid"
+
+
+def free_values_of_weights(w, x):
+    """cos a and sin a, log of b² + 1, c: a triple that is a product of a circle, and of lines."""
+    return np.stack([np.cos(w["a"]) * x, np.sin(w["a"]) * x, np.log(w["b"] ** 2 + 1) + w["c"] * x * x])
+
+
+def test_free_values_of_weights_alone_are_proven_and_rechecked():
+    answer = analyze(free_values_of_weights, (), weights=THREE)
+    assert (answer.dimension, answer.standing) == (3, "proven")
+    certificate = certify_network(answer)
+    assert verify(certificate, 100).standing == "certified"
+    assert standalone(certificate.to_json())[0] == "unknown"

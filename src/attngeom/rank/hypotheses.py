@@ -15,6 +15,7 @@
   by a constant, but equal ones, and there are no logarithms: a² − b² = 2 log f gives exp(−a²/2) = exp(−b²/2)/f.
 - sin, cos: free values are right if the arguments, up to signs, are independent over Q modulo functions of the weights;
   seen by their differences between inputs at many weights, which are independent mod p.
+- log, Φ, sin, cos of weights alone: the same modulo constants, seen at many weights.
 - Arguments are equal if they are so on paper; those that are equal mod p alone, such as x and x^p, are two.
 - Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region.
 """
@@ -161,34 +162,49 @@ def _signs_are_free(draw: Callable[[int], Missing]) -> bool:
     return False
 
 
-def _arguments(point: NamedPoint, names: tuple[str, ...], count: int) -> tuple[Array, bool]:
-    """The arguments of functions at honest samples, one column each, and whether inputs reach all of them."""
+def _places(program: Program, names: tuple[str, ...], varies: bool) -> list[int]:
+    """The nodes of these functions whose arguments inputs reach, or none does."""
+    nodes = enumerate(program.nodes)
+    places = [k for k, node in nodes if node.operation == "formal" and node.data["name"] in names]
+    return [k for k in places if program.depends_on_input[k] == varies]
+
+
+def _arguments(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -> Array:
+    """The arguments of functions at honest samples, one column each."""
     program, flags = point.program, needed_entries(point.program)
-    places = [k for k in program.places("formal") if program.nodes[k].data["name"] in names and flags[k].any()]
+    sources = [(program.nodes[k].inputs[0], flags[k]) for k in _places(program, names, varies) if flags[k].any()]
     traces, clear = point.evaluate(point.draw(count))
-    columns = [
-        _entries(traces, [program.nodes[k].inputs[0]], {program.nodes[k].inputs[0]: flags[k]}, count) for k in places
-    ]
-    values = np.concatenate(columns, axis=1)
-    reached = all(program.depends_on_input[program.nodes[k].inputs[0]] for k in places)
-    return values[clear & ~np.isnan(values).any(axis=1)], reached
+    columns = [_entries(traces, [source], {source: needed}, count) for source, needed in sources]
+    values = np.concatenate([np.zeros((count, 0)), *columns], axis=1)
+    return values[clear & ~np.isnan(values).any(axis=1)]
 
 
-def _distinct(program: Program, names: tuple[str, ...], up_to_signs: bool = False) -> list[int]:
-    """The columns of :func:`_arguments` that are different on paper; SizeError where writing them out is too long.
+def _distinct(program: Program, names: tuple[str, ...], varies: bool) -> list[int]:
+    """The columns of :func:`_arguments` that are different on paper, angles up to their signs.
 
-    Arguments that are equal mod p alone, such as x and x^p, are two: their values are not free.
+    Arguments that are equal mod p alone, such as x and x^p, are two: their values are not free. SizeError where writing
+    them out is too long.
     """
     flags, values = needed_entries(program), _table(program).values
     columns: dict[Any, int] = {}
     number = 0
-    for place in program.places("formal"):
-        if program.nodes[place].data["name"] in names:
-            for k in np.flatnonzero(flags[place]).tolist():
-                times, monomial = values[program.nodes[place].inputs[0]][k]
-                columns.setdefault((abs(times) if up_to_signs else times, monomial), number)
-                number += 1
+    for place in _places(program, names, varies):
+        for k in np.flatnonzero(flags[place]).tolist():
+            times, monomial = values[program.nodes[place].inputs[0]][k]
+            columns.setdefault((abs(times) if "sin" in names else times, monomial), number)
+            number += 1
     return list(columns.values())
+
+
+def _rows(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -> Array:
+    """The different arguments at inputs of this point; those that no input reaches, at the weights of other points."""
+    if varies:
+        values = _arguments(point, names, True, count)
+    else:
+        numbers = range(count)
+        others = (find_point(point.program, k, region=point.region, name=f"{point.name}/weights") for k in numbers)
+        values = np.concatenate([_arguments(other, names, False, 1) for other in others])
+    return values[:, _distinct(point.program, names, varies)]
 
 
 @lru_cache(maxsize=1)
@@ -291,51 +307,56 @@ def _distinct_inside(program: Program, outer: list[int], inner: list[int]) -> tu
     return sorted(first.values()), entries
 
 
-def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, int], bool]) -> Proof:
-    values, reached = _arguments(point, names, 2)
-    words = " and ".join(names)
-    if not reached:
-        return Proof("probabilistic", f"{words} of weights alone, whose relations are not tested")
-    if values.shape[1] > TESTED_ARGUMENTS:
-        return Proof("probabilistic", f"{values.shape[1]:,} values of {words}, too many to test for relations")
-    try:
-        is_free = check(point, values.shape[1] + SPARE_ARGUMENTS)
-    except SizeError:
-        return Proof("probabilistic", f"values of {words}, too long to write out and test for relations")
-    if not is_free:
-        return Proof("undecided", f"values of {words} that may depend on each other")
+def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, bool, int], bool]) -> Proof:
+    """Arguments that inputs reach are independent modulo functions of the weights, all others modulo constants.
+
+    Then all together are independent modulo constants: what an input changes in a relation comes from the first alone.
+    """
+    program, flags, words = point.program, needed_entries(point.program), " and ".join(names)
+    for varies in (True, False):
+        places = [k for k in _places(program, names, varies) if flags[k].any()]
+        count = sum(int(flags[k].sum()) for k in places)
+        if not places:
+            continue
+        if not varies and not all(program.depends_on_weights[k] for k in places):
+            return Proof("probabilistic", f"{words} of numbers, whose relations are not tested")
+        if count > TESTED_ARGUMENTS:
+            return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
+        try:
+            is_free = check(point, varies, count + SPARE_ARGUMENTS)
+        except SizeError:
+            return Proof("probabilistic", f"values of {words}, too long to write out and test for relations")
+        if not is_free:
+            return Proof("undecided", f"values of {words} that may depend on each other")
     return Proof("proven", f"values of {words} are free")
 
 
-def _logarithms_are_free(point: NamedPoint, count: int) -> bool:
+def _logarithms_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether the symbols of the arguments, equal ones once, and a constant are independent over GF(2)."""
-    p, names = point.prime, ("log",)
-    values = _arguments(point, names, count)[0][:, _distinct(point.program, names)]
+    p, values = point.prime, _rows(point, ("log",), varies, count)
     symbols = np.array([[pow(int(x) % p, (p - 1) // 2, p) != 1 for x in row] for row in values], dtype=np.int64)
-    table = np.concatenate([np.ones((len(symbols), 1), dtype=np.int64), symbols.reshape(len(values), -1)], axis=1)
+    table = np.concatenate([np.ones((len(symbols), 1), dtype=np.int64), symbols.reshape(values.shape)], axis=1)
     return bool(rank_mod_p(table, 2) == table.shape[1])
 
 
-def _integrals_are_free(point: NamedPoint, count: int) -> bool:
+def _integrals_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether no argument is constant, and no two squares differ by a constant, but for equal arguments."""
-    names = ("gauss",)
-    values = _arguments(point, names, min(count, SPARE_ARGUMENTS))[0][:, _distinct(point.program, names)]
-    squares = (values.astype(np.int64) ** 2) % point.prime
+    squares = (_rows(point, ("gauss",), varies, min(count, SPARE_ARGUMENTS)).astype(np.int64) ** 2) % point.prime
     columns = {tuple(column) for column in ((squares - squares[:1]) % point.prime).T.tolist()}
     return len(columns) == squares.shape[1] and tuple([0] * len(squares)) not in columns
 
 
-def _angles_are_free(point: NamedPoint, count: int) -> bool:
-    """Whether the arguments, up to their signs, are independent modulo functions of the weights."""
-    names, parts, each, total = ("sin", "cos"), [], 8, 0
-    distinct = _distinct(point.program, names, up_to_signs=True)
-    while total < count:
-        other = find_point(point.program, seed=total, region=point.region, name=f"{point.name}/angle")
-        values = _arguments(other, names, each)[0][:, distinct]
-        parts.append(values[1:] - values[:1])
-        total += each - 1
-    changes = BalancedResidues(point.prime).balance(np.concatenate(parts))
-    return bool(Elimination(changes, point.prime, keep_upper=False).run().rank == len(distinct))
+def _angles_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
+    """Whether the arguments, up to their signs, are independent modulo functions of the weights, or constants."""
+    names = ("sin", "cos")
+    if varies:
+        seeds = range(0, count, 7)
+        others = (find_point(point.program, k, region=point.region, name=f"{point.name}/angle") for k in seeds)
+        parts = [_rows(other, names, True, 8) for other in others]
+    else:
+        parts = [_rows(point, names, False, count + 1)]
+    changes = BalancedResidues(point.prime).balance(np.concatenate([rows[1:] - rows[:1] for rows in parts]))
+    return bool(Elimination(changes, point.prime, keep_upper=False).run().rank == changes.shape[1])
 
 
 def exponents_are_independent(program: Program, seed: int = 0) -> bool:
@@ -384,7 +405,7 @@ def _check_patterns(point: NamedPoint) -> list[Proof]:
     return [Proof("proven", "of this region")]
 
 
-GROUPS: dict[tuple[str, ...], Callable[[NamedPoint, int], bool]] = {
+GROUPS: dict[tuple[str, ...], Callable[[NamedPoint, bool, int], bool]] = {
     ("log",): _logarithms_are_free,
     ("gauss",): _integrals_are_free,
     ("sin", "cos"): _angles_are_free,

@@ -12,6 +12,7 @@ them is proven, whichever it is. The theorems (docs/explanation/programs.md) ask
   if logarithms add their full number to a rank mod q, and if that of the arguments is what it is on paper.
 - Φ: free, if no two arguments have squares that differ by a constant, and there is no logarithm beside it.
 - sin, cos: free, if arguments are independent over Q modulo functions of the weights, up to their signs.
+- log, Φ, sin, cos of weights alone: the same modulo constants, at other weights.
 
 Arguments that are equal on paper count once; those that are equal mod p alone are two.
 """
@@ -132,23 +133,36 @@ class _Hypotheses:
         return list(distinct.values())
 
     def _check_values(self, names: Sequence[str], is_free: Callable[[list[Entry]], bool]) -> Proof:
-        words, places = " and ".join(names), self._functions(names)
-        if not all(self.varies[self.program.nodes[k].inputs[0]] for k in places):
-            return Proof("probabilistic", f"{words} of weights alone, whose relations are not tested")
-        count = sum(int(self.needed[k].sum()) for k in places)
-        if count > FREE_ARGUMENTS:
-            return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
-        arguments = self._arguments(places, up_to_signs=names[0] == "sin")
-        require(is_free(arguments), f"values of {words} were not seen to be independent of each other")
+        """Arguments that inputs reach are independent modulo functions of the weights, all others modulo constants."""
+        words, functions = " and ".join(names), self._functions(names)
+        for varies in (True, False):
+            places = [k for k in functions if self.varies[k] == varies]
+            if not varies and not all(self.moves[k] for k in places):
+                return Proof("probabilistic", f"{words} of numbers, whose relations are not tested")
+            count = sum(int(self.needed[k].sum()) for k in places)
+            if count > FREE_ARGUMENTS:
+                return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
+            arguments = self._arguments(places, up_to_signs=names[0] == "sin")
+            is_seen = not places or is_free(arguments)
+            require(is_seen, f"values of {words} were not seen to be independent of each other")
         return Proof("certified", f"values of {words} are free")
 
     def _rows(self, arguments: list[Entry], count: int) -> Iterator[list[int]]:
-        """The arguments at samples at which all of them exist: those of the certificate first, then others."""
-        others = ((k,) * (self.interpreter.levels + 1) for k in range(8 * (count + FREE_SPARE)))
+        """The arguments at samples at which all of them exist: those of the certificate first, then others.
+
+        Where no input reaches them, at other weights.
+        """
         afford(8 * (count + FREE_SPARE) * self.interpreter.cost(), JACOBIAN_PRODUCTS, "products for free values")
-        given = 0
-        for sample in (*self.samples[: 2 * (count + FREE_SPARE)], *others):
-            row = _read(self.interpreter.values(sample), arguments)
+        levels, given = self.interpreter.levels + 1, 0
+        for number in range(8 * (count + FREE_SPARE)):
+            if self.varies[arguments[0][0]]:
+                own = self.samples[: 2 * (count + FREE_SPARE)]
+                sample = own[number] if number < len(own) else (number - len(own),) * levels
+                values = self.interpreter.values(sample)
+            else:
+                other = f"{self.interpreter.name}/weights{number}"
+                values = Interpreter(self.program, other, self.interpreter.region).values((0,) * levels)
+            row = _read(values, arguments)
             if row is not None:
                 yield row
                 given += 1
@@ -167,7 +181,11 @@ class _Hypotheses:
         return len({(0,) * len(rows), *changes}) == len(arguments) + 1
 
     def _angles_are_free(self, arguments: list[Entry]) -> bool:
-        return rank_mod_p(self._differences("angle", arguments, PRIMES[0]), PRIMES[0]) == len(arguments)
+        p = PRIMES[0]
+        if self.varies[arguments[0][0]]:
+            return rank_mod_p(self._differences("angle", arguments, p), p) == len(arguments)
+        rows = np.array(list(self._rows(arguments, len(arguments))), dtype=np.int64)
+        return rank_mod_p((rows[1:] - rows[:1]) % p, p) == len(arguments)
 
     def _inside(self) -> list[int]:
         """The logarithms that some exponential takes, directly or inside of others."""
