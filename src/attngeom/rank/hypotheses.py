@@ -175,7 +175,7 @@ def _arguments(point: NamedPoint, names: tuple[str, ...], varies: bool, count: i
     sources = [(program.nodes[k].inputs[0], flags[k]) for k in _places(program, names, varies) if flags[k].any()]
     traces, clear = point.evaluate(point.draw(count))
     columns = [_entries(traces, [source], {source: needed}, count) for source, needed in sources]
-    values = np.concatenate([np.zeros((count, 0)), *columns], axis=1)
+    values: Array = np.concatenate([np.zeros((count, 0)), *columns], axis=1)
     return values[clear & ~np.isnan(values).any(axis=1)]
 
 
