@@ -49,7 +49,9 @@ TWO = {"a": (), "b": ()}
         (lambda w, x: w["a"] * np.sqrt(x * x + 1) + w["b"] * np.sqrt(2 * x * x + 2 - (x * x + 1)), "proven"),
         (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(-x), "undecided"),
         (lambda w, x: w["a"] * ndtr(x) + w["b"] * ndtr(2 * x), "proven"),
-        (lambda w, x: w["a"] * np.log(w["b"] * w["b"] + 1) * x, "probabilistic"),
+        (lambda w, x: w["a"] * np.log(w["b"] * w["b"] + 1) * x, "proven"),
+        (lambda w, x: np.log(w["a"] ** 2) * x + np.log(w["a"] ** 4) * w["b"], "undecided"),
+        (lambda w, x: ndtr(w["a"]) * x + ndtr(-w["a"]) * w["b"], "undecided"),
     ],
 )
 def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
