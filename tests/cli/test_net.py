@@ -1,6 +1,7 @@
 """``attngeom net``: files of users, and what is wrong with them, in one line."""
 
 import json
+import sys
 
 import pytest
 
@@ -64,6 +65,14 @@ def test_bad_arguments_are_one_line(file, argument, words, capsys):
     assert run(["net", argument.format(file=file)]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1 and len(error) <= 201
+
+
+def test_a_file_imports_its_neighbours_which_hide_nothing(file, capsys, monkeypatch):
+    monkeypatch.setattr("sys.path", sys.path[:])
+    file.with_name("numpy.py").write_text("1/0")
+    (user := file.with_name("user.py")).write_text("from network import attention, inputs, weights")
+    assert run(["net", f"{user}:attention", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["dimension"] == 14
 
 
 @pytest.mark.parametrize("content", ["1/0", "import nonsense", "def f(:", "raise SystemExit(3)"])

@@ -100,7 +100,8 @@ def test_three_models_in_memory_and_on_disk_agree(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["a"], "at least two"), (["a", "b", "--weights", "1"], "one finite number each"),
+        (["a"], "at least two"), (["a", "b", "--weights", "1"], "weights 1 given for 2 models"),
+        (["a", "b", "--weights", "1,nan"], "weight nan given; finite"),
         (["a", "b", "--weights", "x,1"], "numbers are required"), (["a", "b", "--weights", "1,-1"], "positive finite"),
         (["a", "b", "--method", "task"], "--base go together"), (["a", "b", "b", "--method", "spherical"], "take two"),
         (["a", "other"], "different kinds"), (["a", "lora"], "LoRA adapter and others are models"),

@@ -143,13 +143,17 @@ def suggest(word: str, group: str = "") -> str:
     ('did you mean: attngeom lambda', 'did you mean: attngeom compare')
     >>> suggest("kinship", "model")
     'did you mean: attngeom model lineage (see attngeom model --help)'
+    >>> suggest("finger")
+    'did you mean: attngeom fingerprint'
     >>> suggest("banana", "model")
     'type attngeom model --help for all commands'
     """
     names = {name.removeprefix(f"{group} "): name for name in (EXAMPLES if group else COMMANDS)}
     meant = {other: name for name, others in MEANT.items() for other in others} | names
     meant = {other: name for other, name in meant.items() if name.startswith(f"{group} ".lstrip())}
-    near = difflib.get_close_matches(word.lower().replace("_", "-"), meant, n=1, cutoff=0.75)
+    typed = word.lower().replace("_", "-")
+    near = difflib.get_close_matches(typed, meant, n=1, cutoff=0.75)
+    near = near or [other for other in meant if len(typed) > 2 and other.startswith(typed)]
     others = f"attngeom {group} --help" if group else "attngeom --help"
     if not near:
         return f"type {others} for all commands"

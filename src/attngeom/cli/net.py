@@ -89,13 +89,18 @@ def trace_network(text: str) -> Program:
 
 
 def load_network(text: str) -> tuple[Any, dict[str, Any]]:
-    """The network of FILE.py:NAME, and everything that the file defines; a class is made without arguments."""
+    """The network of FILE.py:NAME, and everything that the file defines; a class is made without arguments.
+
+    The file imports its neighbours, as ``python FILE.py`` would; they hide no installed package.
+    """
     path, colon, name = text.rpartition(":")
     if not colon or not name.isidentifier():
         raise InputError(f"{Path(text).name[:60]!r} given; FILE.py:NAME is required, such as block.py:attention")
     file = Path(path)
     if not file.is_file():
         raise InputError(f"the file {path[-80:]!r} does not exist; give the path of a Python file before the colon")
+    if (folder := str(file.resolve().parent)) not in sys.path:
+        sys.path.append(folder)
     try:
         with redirect_stdout(sys.stderr):
             content = runpy.run_path(str(file))

@@ -19,7 +19,7 @@ from attngeom.cli.options import Json, Seed, choice_option, flag
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.papers import Claim, Store, Work, find_claims, run_claims
 from attngeom.papers.claims import CLAIMS
-from attngeom.papers.reports import Report, summary_rows, versions, write_report
+from attngeom.papers.reports import TOTALS, Report, summary_rows, versions, write_report
 
 NAMES = [claim.id for claim in CLAIMS]
 
@@ -76,7 +76,7 @@ def _lines(report: Report) -> Iterator[str]:
     columns = ("claim", "outcome", "evidence", "seconds")
     yield table(columns, rows, left=columns[:3])
     for label, counts in summary_rows(report):
-        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        shown = ", ".join(f"{count} {TOTALS[name]}" for name, count in counts.items() if count)
         yield prose(f"{label}: {shown or 'nothing'}")
     for record in report.unexpected:
         yield prose(f"(!) {record.id}: {record.outcome} instead of {record.expected}")

@@ -44,13 +44,14 @@ def shade(value: Any) -> str:
 
 
 def math(text: object) -> Markup:
-    """Words with their indices below and exponents above the line, columns of matrices apart.
+    """Words with their indices below and exponents above the line, minus signs of numbers, columns of matrices apart.
 
     >>> str(math("rk A_1 < 2^3"))
     'rk <var>A</var><sub>1</sub> &lt; 2<sup>3</sup>'
     """
     indexed = re.sub(r"(?<![\w.])([A-Za-z])_(\w+)", r"<var>\1</var><sub>\2</sub>", str(escape(str(text))))
     indexed = re.sub(r"\^(\w+)", r"<sup>\1</sup>", indexed)
+    indexed = re.sub(r"(?<![\w.)\]-])-(?=\d)|(?<=\de)-(?=\d)", "−", indexed)
     return Markup(re.sub(r"\b(not|closure)_(realizable|only)\b", r"\1 \2", indexed).replace("  ", "\u2002"))
 
 

@@ -23,6 +23,7 @@ from attngeom.groups.gauges import balanced_pair
 from attngeom.limits.rounding import MERGED_CHANGE
 from attngeom.models.adapters import CONFIG, DOWN, UP, WEIGHTS, Adapter, open_adapter, product_size
 from attngeom.models.folders import new_folder
+from attngeom.models.merging import check_weights
 from attngeom.models.writing import WriteError
 
 
@@ -48,10 +49,7 @@ def merge_adapters(
     if len(adapters) < 1:
         raise InputError("no adapter given; at least one is required")
     chosen = tuple(weights) if weights is not None else (1.0,) * len(adapters)
-    if len(chosen) != len(adapters) or not all(np.isfinite(w) for w in chosen):
-        raise InputError(
-            f"{len(chosen)} weights for {len(adapters)} adapters given; one finite number each is required"
-        )
+    check_weights(chosen, len(adapters), "adapters")
     if rank is not None and rank < 1:
         raise InputError(f"rank {rank} given; a positive rank is required")
     names = {str(a.config.get("base_model_name_or_path")) for a in adapters if a.config.get("base_model_name_or_path")}

@@ -96,6 +96,15 @@ def _arc(one: Array, other: Array, share: float) -> Array:
     return np.asarray(direction * (sizes[0] ** (1 - share) * sizes[1] ** share))
 
 
+def check_weights(weights: Sequence[float], count: int, what: str) -> None:
+    """One finite number for each of ``count`` models or adapters."""
+    if len(weights) != count:
+        given = ",".join(f"{w:g}" for w in weights)[:60]
+        raise InputError(f"weights {given} given for {count} {what}; one number for each is required")
+    if wrong := [w for w in weights if not np.isfinite(w)]:
+        raise InputError(f"weight {wrong[0]} given; finite numbers are required")
+
+
 def check_plan(
     models: Sequence[Model], weights: Sequence[float] | None, method: str, base: Model | None
 ) -> tuple[float, ...]:
@@ -110,8 +119,7 @@ def check_plan(
         raise InputError(f"{len(models)} models given; spherical merges take two, use linear")
     even = 1.0 if method == "task" else 1 / len(models)
     chosen = tuple(weights) if weights is not None else (even,) * len(models)
-    if len(chosen) != len(models) or not all(np.isfinite(w) for w in chosen):
-        raise InputError(f"{len(chosen)} weights for {len(models)} models given; one finite number each is required")
+    check_weights(chosen, len(models), "models")
     if method != "task" and not 0 < sum(chosen) < np.inf:
         raise InputError(f"weights with sum {sum(chosen)} given; a positive finite sum is required")
     every = [*([base] if base is not None else []), *models]

@@ -34,6 +34,8 @@ MARKS = {
     "misprint": "✎",
     "failed": "?",
 }
+TOTALS = {name: "error in the paper" if name == "error" else name for name in MARKS}
+"""What outcomes are called where no claim stands beside them."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def to_markdown(report: Report) -> str:
     lines = ["# Claims recomputed", "", intro(report), ""]
     lines += [f"- **[{key}]** {title}" for key, title in PAPERS.items()]
     rows = summary_rows(report)
-    lines += ["", "| paper | " + " | ".join(rows[0][1]) + " |", "|---" * (len(rows[0][1]) + 1) + "|"]
+    head = ["paper", *(TOTALS[name] for name in rows[0][1])]
+    lines += ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     lines += [f"| {label} | " + " | ".join(map(str, counts.values())) + " |" for label, counts in rows]
     lines += ["", "## Claims", "", "| claim | outcome | evidence | seconds |", "|---|---|---|---|"]
     for record in report.records:
@@ -201,16 +204,19 @@ def to_markdown(report: Report) -> str:
 
 
 STYLE = """
-:root{--line:#d8d8d8;--soft:#f5f5f3;--text:#222;--dim:#555;--link:#0b5394;--fail:#8a2500;--yes:#1b5e20}
+:root{--line:#d8d8d8;--soft:#f5f5f3;--text:#222;--dim:#555;--link:#0b5394;--fail:#8a2500;--yes:#1b5e20;
+  --paper:#fff;--odd:#8a5a00;color-scheme:light dark}
+@media screen and (prefers-color-scheme:dark){:root{--line:#3a4450;--soft:#1c2531;--text:#e6e9ee;--dim:#aab4c0;
+  --link:#8ec2f2;--fail:#ff9d7a;--yes:#8fd694;--paper:#131a24;--odd:#f0c060}figure img{background:#fff;padding:8px}}
 *{box-sizing:border-box}[hidden]{display:none!important}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--text);margin:0;overflow-wrap:anywhere}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--text);background:var(--paper);margin:0;overflow-wrap:anywhere}
 a{color:var(--link)}main{max-width:62rem;margin:0 auto;padding:1rem}
-nav{position:sticky;top:0;background:#fff;border-bottom:1px solid var(--line);z-index:2}
+nav{position:sticky;top:0;background:var(--paper);border-bottom:1px solid var(--line);z-index:2}
 nav div{max-width:62rem;margin:0 auto;padding:.5rem 1rem;display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:center}
 section{scroll-margin-top:6rem}h1,h2{line-height:1.2}
 .scroll{overflow-x:auto}table{border-collapse:collapse;margin:1rem 0}
 th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}
-td.n{text-align:right}.names td:first-child{white-space:nowrap}
+td.n,th.n{text-align:right;white-space:nowrap}.names td:first-child{white-space:nowrap}
 label{color:var(--dim)}select,input{font:inherit;max-width:100%;padding:.15rem .3rem}
 details.claim{border-bottom:1px solid var(--line);scroll-margin-top:6rem}
 details.claim>summary{display:grid;grid-template-columns:1rem 14rem 1fr 5rem;gap:.6rem;padding:.35rem .2rem;
@@ -222,7 +228,7 @@ details.claim>summary:hover{background:var(--soft)}
 .said{grid-column:2/-1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;font-size:.9em;margin-top:-.5rem}
 details[open]>summary>.said{display:none}
 [data-outcome=error],[data-outcome=failed]{--yes:var(--fail)}
-[data-outcome=supported],[data-outcome=misprint],[data-outcome='expectation refuted']{--yes:#8a5a00}
+[data-outcome=supported],[data-outcome=misprint],[data-outcome='expectation refuted']{--yes:var(--odd)}
 .body{padding:.2rem .2rem 1rem 1.8rem}.box{border-left:4px solid #999;padding:.2rem .8rem;background:var(--soft)}
 ul{padding-left:1.2rem}li{margin:.15rem 0}.fails{color:var(--fail)}
 code{background:var(--soft);padding:0 .2em}figure{margin:2rem 0}figure img{max-width:100%;height:auto}
@@ -305,9 +311,9 @@ def _navigation(report: Report) -> str:
 def _summary(report: Report) -> str:
     rows = summary_rows(report)
     shown = [name for name, count in rows[-1][1].items() if count]
-    head = "".join(f"<th>{escape(label)}" for label, _ in rows)
+    head = "".join(f"<th class=n>{escape(label)}" for label, _ in rows)
     body = "".join(
-        f"<tr><th>{escape(f'{MARKS[name]} {name}')}"
+        f"<tr><th>{escape(f'{MARKS[name]} {TOTALS[name]}')}"
         + "".join(f"<td class=n>{counts[name]}" for _, counts in rows)
         + "</tr>"
         for name in shown

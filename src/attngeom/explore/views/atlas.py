@@ -180,7 +180,7 @@ def python(state: State) -> str:
 
 
 CONTROLS = (
-    Control("file", "Store", "file", kinds=("store",), none="an example, made on the spot"),
+    Control("file", "Store", "file", kinds=("store",), none="an example"),
     Control("where", "Where", hint="conditions such as kind=softmax, tokens>=2", longest=400),
     Control("sort", "Sort by", hint="a column; largest first with a leading −"),
     Control("down", "Pivot: rows", hint="three columns make a table"),
