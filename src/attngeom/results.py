@@ -139,13 +139,19 @@ class Result(ABC):
 def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:
     """A card for notebooks: the standing as a badge, the reason, the rows as a table, how to check it.
 
-    Rows that repeat the badge or the reason are left out; a label without a value is a heading.
+    What repeats the badge or the reason is left out, a row or the end of one; a label without a value is a heading.
 
     >>> "proven</span> the bounds meet" in card("proven", "proven: the bounds meet", {"proven": "yes"})
     True
+    >>> card("theorem", "by A1", {"λ": "3 (theorem)"}).count("theorem")
+    1
     """
     said = reason.removeprefix(f"{standing}: ").removeprefix(f"{standing} ")
-    shown = {x: y for x, y in rows.items() if y != reason and x != "proven" and (x, y) != ("standing", standing)}
+    shown = {
+        x: number(y).removesuffix(f" ({standing})").removesuffix(f": {reason}")
+        for x, y in rows.items()
+        if y != reason and x != "proven" and (x, y) != ("standing", standing)
+    }
     badge = (
         f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
         f"{html.escape(standing)}</span>"
