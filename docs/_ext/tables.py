@@ -10,8 +10,8 @@ from typing import Any
 
 from docutils import nodes
 
-WORDS = 34
-"""A table with a cell of more characters than this is one of words."""
+WORDS, LETTERS = 34, 45
+"""A table with a cell of more characters, or a row of more letters, than this is one of words."""
 
 
 def stack(app: Any, document: nodes.document) -> None:
@@ -21,7 +21,8 @@ def stack(app: Any, document: nodes.document) -> None:
             continue
         rows = [list(row.children) for row in body.findall(nodes.row)]
         titles = [cell.astext() for cell in head.next_node(nodes.row).children]
-        if not any(len(cell.astext()) > WORDS for row in rows for cell in row):
+        texts = [[cell.astext() for cell in row] for row in rows]
+        if not any(max(map(len, row)) > WORDS or sum(map(str.isalpha, "".join(row))) > LETTERS for row in texts):
             continue
         table["classes"].append("stacked")
         if len(titles) == 2:
