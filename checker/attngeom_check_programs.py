@@ -600,8 +600,8 @@ def derive(record, places):
     """The program with these nodes, which no input reaches, as weights, without the weights behind them alone."""
     rows, moving, needed = record["nodes"], [], {record["output"]}
     for operation, sources, *_ in rows: moving.append(operation == "input" or any(moving[k] for k in sources))
-    still = type(places) is list and not any(moving[integer(k, 0, len(rows) - 1)] for k in places)
-    require(still, "derived weights rest on weights alone")
+    require(type(places) is list and 0 < len(places) <= len(rows), "a list of nodes is required")
+    require(not any(moving[integer(k, 0, len(rows) - 1)] for k in places), "derived weights rest on weights alone")
     for k in reversed(range(len(rows))): needed |= {*rows[k][1]} if k in needed and k not in places else set()
     def derived(k, operation, sources, shape, data):
         if k in needed and k in places: return ["parameter", [], shape, {"name": f"derived {k}"}]

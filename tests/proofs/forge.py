@@ -5,7 +5,7 @@ fool a careless checker: a minor of the right size for a wrong dimension, chosen
 the claim of another architecture; exchanged claims and witnesses; a point with another name, prime or support; a
 theorem cited just outside of its hypotheses; a value that agrees with the changed coefficients; one wrong product in a
 transcript, with the rank that it then shows; invented symmetries of a traced program, and classes of angles that are
-not independent; weights of deep networks beside
+not independent, signs that rounding makes; weights of deep networks beside
 the map of others, and refutations of maps that networks compute; learning coefficients that too few samples, a small
 prime or the pair of another stratum would show. Every digest is right.
 What is counted: forgeries, and those that a checker accepts, which must be none. They come in pieces of 5,000 with
@@ -37,7 +37,7 @@ from attngeom.verification.reading import describe_claimed
 from attngeom.verification.theorems import THEOREMS
 from tests.proofs.examples import examples
 from tests.proofs.forge_learning import learning_sources, with_learning, with_ranks, with_stratum
-from tests.proofs.forge_maps import with_angles, with_layers, with_program, with_transcript
+from tests.proofs.forge_maps import with_angles, with_layers, with_program, with_rounding, with_transcript
 from tests.proofs.mutations import Record, seal, standalone
 from tests.proofs.sources import deep_maps, traced, transcripts
 
@@ -275,13 +275,15 @@ FORGERS: dict[Forger, int] = {
     exchanged: 4,
     with_transcript: 4,
     with_program: 3,
-    with_angles: 2,
+    with_angles: 1,
+    with_rounding: 1,
     with_layers: 5,
 }
 """The share of each in percent."""
 
 
-OWN_SOURCES = {with_transcript: transcripts, with_program: traced, with_angles: traced, with_layers: deep_maps}
+OWN_SOURCES = {with_transcript: transcripts, with_layers: deep_maps}
+OWN_SOURCES |= dict.fromkeys((with_program, with_angles, with_rounding), traced)
 OWN_SOURCES |= dict.fromkeys((with_learning, with_ranks, with_stratum), learning_sources)
 
 

@@ -130,6 +130,29 @@ def with_angles(record: Record, rng: random.Random) -> Record | None:
     return {"claim": claim, "witness": {"lower": lower, "upper": upper}}
 
 
+def with_rounding(record: Record, rng: random.Random) -> Record | None:
+    """1[a − b − k > 0] w x for dimension 1: a − b − k is negative, but positive in floats, where a and b are rounded
+    apart; in every other case times exp(w)/exp(w)."""
+    unit = 2 ** rng.randrange(6, 200)
+    near = rng.randrange(1, 3)
+    half, k = 2**52 * unit + unit // 2, rng.randrange(2 * near + 1, unit // 2)
+    numbers = [["constant", [], [], {"entries": [str(n)]}] for n in (half + near, half - near, k)]
+    nodes: list[Any] = [["parameter", [], [], {"name": "w"}], ["input", [], [], {"name": "x"}], *numbers]
+    nodes += [["add", [2, 3, 4], [], {"coefficients": [1, -1, -1]}]]
+    product = {"subscripts": ",->"}
+    has_functions = rng.random() < 0.5
+    if has_functions:
+        nodes += [["formal", [0], [], {"name": "exp"}], ["inverse", [6], [], {}]]
+        nodes += [["contract", [6, 7], [], product], ["contract", [8, 5], [], product]]
+    nodes += [["pattern", [len(nodes) - 1], [], {"kind": "positive"}], ["contract", [0, 1], [], product]]
+    nodes += [["contract", [len(nodes) - 2, len(nodes) - 1], [], product]]
+    program = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": len(nodes) - 1}
+    sample = [0] * (2 if has_functions else 1)
+    lower = {"point": f"aimed/{rng.randrange(10**6)}", "region": 0, "samples": [sample], "outputs": [0], "columns": [0]}
+    claim = {"kind": "network", "program": program, "dimension": 1}
+    return {"claim": claim, "witness": {"lower": lower, "upper": {"method": "weights"}}}
+
+
 def with_layers(record: Record, rng: random.Random) -> Record | None:
     """Weights beside the map of other weights, one coefficient apart, or a refutation of a map that they compute."""
     claim, witness = record["claim"], record["witness"]

@@ -21,7 +21,7 @@ from scipy.special import erf
 from attngeom.cli.app import run
 from attngeom.dimensions import dimension
 from attngeom.dimensions.certificate import certify_dimension
-from attngeom.errors import FormatError
+from attngeom.errors import FormatError, InputError, SizeError
 from attngeom.exact.domains import QQ
 from attngeom.layer.polynomial_maps import PolynomialMap, map_domain
 from attngeom.learning import learning_coefficient
@@ -31,11 +31,12 @@ from attngeom.programs import Program
 from attngeom.proofs.standalone import check_standalone, find_checker
 from attngeom.rank.analysis import analyze, certify_network
 from attngeom.verification import verify
-from attngeom.verification.interpreter import Interpreter
+from attngeom.verification.interpreter import PRIMES, Interpreter, contract
 from attngeom.verification.programs import CheckedProgram
 from attngeom.verification.reading import describe_claimed
 from tests.effort import choose, thorough
 from tests.proofs.examples import examples
+from tests.proofs.forge_maps import with_rounding
 from tests.proofs.mutations import Record, disagree, mutate, seal, standalone
 from tests.proofs.sources import formal_learning
 from tests.rank.test_certificate import FREE as NESTED
@@ -314,6 +315,34 @@ def test_exponentials_of_numbers_that_are_not_rational() -> None:
     record = seal(claim, {"lower": lower, "upper": {"method": "weights"}})
     assert verify(record).standing == "probabilistic" and standalone(record)[0] == "unknown"
     assert analyze(Program.from_json(program)).standing == "probabilistic"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_signs_that_rounding_makes(seed: int) -> None:
+    """Large constants whose difference is negative and positive in floats: verify took the sign of the floats."""
+    forged = with_rounding({}, random.Random(seed))
+    assert forged is not None
+    word, _ = standalone(record := seal(forged["claim"], forged["witness"]))
+    assert verify(record).valid is False and word != "valid"
+    with pytest.raises(InputError, match="does not exist"):
+        analyze(Program.from_json(record["claim"]["program"]))
+
+
+def test_long_sums_of_residues_are_refused() -> None:
+    """Sums of 2^20 products of residues overflow 64 bits."""
+    minus = np.full(2**20, PRIMES[0] - 1)
+    with pytest.raises(SizeError, match="added exactly"):
+        contract("i,i->", [minus, minus], PRIMES[0])
+    half = minus[: 2**18]
+    assert int(contract("i,i->", [half, half], PRIMES[0])) == 2**18
+
+
+def test_derived_weights_are_named() -> None:
+    """An empty list of derived weights is none, to both checkers."""
+    true = rotated()
+    true["witness"]["upper"] = {"method": "derived", "nodes": [], "upper": {"method": "weights"}}
+    record = seal(true["claim"], true["witness"])
+    assert verify(record).valid is False and standalone(record)[0] == "invalid"
 
 
 def test_nodes_that_no_output_needs_may_be_patterns() -> None:

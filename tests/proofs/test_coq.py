@@ -136,6 +136,22 @@ def changes() -> dict[str, Callable[[str], str]]:
 
 
 @needs_coq
+def test_the_table_of_theorems_names_what_there_is() -> None:
+    """Each name in its second column is a file, or a theorem of the file named before it, or of some file."""
+    root = Path(__file__).parents[2]
+    texts = {path.name: path.read_text() for path in (root / "src/attngeom/proofs/coq").glob("*.v")}
+    rows = [row.split("|") for row in (root / "docs/theorems/index.md").read_text().splitlines() if row[:1] == "|"]
+    file, missing, found = "", [], 0
+    for name in (name for row in rows for name in re.findall("`(.*?)`", row[2])):
+        file = name if name.endswith(".v") else file
+        name = f"refute{name}" if name.startswith("_") else name
+        own = rf"(Theorem|Lemma) {re.escape(name)}\b"
+        there = name in texts if name == file else any(re.search(own, text) for text in texts.values())
+        missing += [] if there else [name]
+        found += 1
+    assert not missing and found >= 30, (missing, found)
+
+
 @pytest.mark.skipif(not THOROUGH, reason="the larger sizes take minutes")
 @pytest.mark.parametrize("d", [2, 3, 4, 5, 6])
 def test_every_family_at_larger_sizes(d: int, library: Path, tmp_path: Path) -> None:

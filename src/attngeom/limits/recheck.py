@@ -54,6 +54,8 @@ ROOTS_OF_UNITY = 8192  # A turn of the circle divided by a power of two up to th
 ANGLE_DIGITS = 3e-7  # Relative difference of angles that are equal: in the digits of float32.
 # Signs and orders of floats at a real point need this share of the largest entry, so that a region is open.
 PATTERN_MARGIN = 1e-6
+ROUNDING_UNIT = 2.0**-50  # More than the relative error of one operation or function in double precision.
+SUMMED_RESIDUES = 2**18  # Products of residues below 2^22 that are added up in 64 bits.
 SIGN_SAMPLES = 4096  # Samples at which roots are looked at to see that their signs are free.
 FREE_ARGUMENTS = 2000  # Arguments of functions whose independence is tested: their matrix is eliminated.
 FREE_INSIDE = 600  # Arguments of exponentials and logarithms in them whose independence is tested, at as many weights.

@@ -307,8 +307,8 @@ def evaluate_pattern(kind: str, x: Array) -> Array:
     return np.asarray(order[..., :, None] == np.arange(x.shape[-1]), dtype=np.float64)
 
 
-def pattern_margin(kind: str, x: Array, zeros: Array) -> Array:
-    """For each sample, how far x is from where its pattern changes, relative to its size.
+def pattern_margin(kind: str, x: Array, zeros: Array, errors: Array | None = None) -> Array:
+    """For each sample, how far x, known up to ``errors``, is from where its pattern changes, relative to its size.
 
     Entries that vanish in the whole region (``zeros``) never change sign, nor their order among themselves.
     """
@@ -322,4 +322,5 @@ def pattern_margin(kind: str, x: Array, zeros: Array) -> Array:
         gaps = np.diff(np.take_along_axis(x, order, axis=-1), axis=-1)
         gaps = np.where(gone[..., 1:] & gone[..., :-1], np.inf, gaps)
     least = gaps.reshape(len(x), -1).min(axis=1) if gaps[0].size else np.full(len(x), np.inf)
-    return np.asarray(least / size)
+    worst = 0.0 if errors is None else errors.reshape(len(errors), -1).max(axis=1, initial=0.0)
+    return np.asarray((least - 2 * worst) / size)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
+from attngeom.exact.rounding import rounding_errors
 from attngeom.programs.operations import OPERATIONS, Point, Trace
 from attngeom.programs.program import Program
 
@@ -147,3 +148,14 @@ def vanishing_entries(program: Program, traces: Traces) -> list[Array]:
             own = np.zeros((1, *node.shape), dtype=bool)
         flags.append(np.asarray(own).reshape(-1, *node.shape))
     return flags
+
+
+def error_bounds(traces: Traces, zeros: Sequence[Array]) -> list[Array]:
+    """For each node of a pass in floats how far its entries may be from the real numbers; those that vanish are 0."""
+    errors: list[Array] = []
+    for trace, gone in zip(traces, zeros):
+        assert trace is not None
+        node, inner = trace.node, [errors[k] for k in trace.node.inputs]
+        own = rounding_errors(node.operation, node.data, trace.values, inner, trace.result, trace.domain.contract)
+        errors.append(np.where(gone, 0.0, own))
+    return errors

@@ -25,7 +25,7 @@ from attngeom.limits.trials import SAMPLE_TRIES
 from attngeom.programs.arithmetic import CHAIN, ModularArithmetic, RealArithmetic, evaluate_pattern, pattern_margin
 from attngeom.programs.existence import InputPool, RootFilter
 from attngeom.programs.operations import Point
-from attngeom.programs.passes import Traces, needed_entries, pull, run, value, vanishing_entries
+from attngeom.programs.passes import Traces, error_bounds, needed_entries, pull, run, value, vanishing_entries
 from attngeom.programs.program import Program
 from attngeom.programs.streams import HashedStreams, MixedStreams, Streams, input_index, join_indices
 
@@ -136,12 +136,14 @@ class NamedPoint:
             return {}, clear
         traces, patterns = self.real(sample[0] for sample in samples), {}
         zeros = vanishing_entries(self.program, traces)
+        errors = error_bounds(traces, zeros)
         for place in self.pattern_places:
             trace = traces[place]
             assert trace is not None
             kind, x = trace.node.data["kind"], trace.values[0]
             patterns[place] = evaluate_pattern(kind, x)
-            margin = pattern_margin(kind, x, zeros[trace.node.inputs[0]])
+            source = trace.node.inputs[0]
+            margin = pattern_margin(kind, x, zeros[source], errors[source])
             clear &= np.broadcast_to(np.isfinite(margin) & (margin > PATTERN_MARGIN), clear.shape)
         return patterns, clear
 

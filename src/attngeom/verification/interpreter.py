@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import FormatError
+from attngeom.errors import FormatError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.points import residues, stream
-from attngeom.limits.recheck import PATTERN_MARGIN
+from attngeom.exact.rounding import rounding_errors
+from attngeom.limits.recheck import PATTERN_MARGIN, SUMMED_RESIDUES
 from attngeom.verification.budget import afford
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 
 PRIMES = (4068479, 2034239, 1017119, 508559, 254279, 127139, 5779)
-
 Values = list[tuple[Array, Array] | None]
 """For each node its entries mod p and which of them are missing."""
 
@@ -69,15 +69,19 @@ class Interpreter:
         read: dict[int, Array] = {}
         results: list[Array] = []
         zeros: list[Array] = []
+        errors: list[Array] = []
         with np.errstate(all="ignore"):
             for place, node in enumerate(self.program.nodes):
                 inputs = [results[k] for k in node.inputs]
                 if node.operation == "pattern":
-                    read[place] = _read_pattern(node.data["kind"], inputs[0], zeros[node.inputs[0]])
+                    source = node.inputs[0]
+                    read[place] = _read_pattern(node.data["kind"], inputs[0], zeros[source], errors[source])
                     results.append(read[place].astype(float))
                 else:
                     results.append(self._real(node, inputs, index))
                 zeros.append(_zeros(node, [zeros[k] for k in node.inputs], results[-1]))
+                bound = _errors(node, inputs, [errors[k] for k in node.inputs], results[-1])
+                errors.append(np.where(zeros[-1], 0.0, bound))
         return read
 
     def _index(self, node: CheckedNode, index: int) -> int:
@@ -294,7 +298,13 @@ class Interpreter:
 
 
 def contract(subscripts: str, operands: Sequence[Array], p: int) -> Array:
-    """A contraction mod p < 2^22: sums of fewer than 2^18 products fit into 64 bits."""
+    """A contraction mod p < 2^22: sums of at most 2^18 products fit into 64 bits."""
+    terms, out = subscripts.split("->")
+    summed = prod(n for x, n in zip(terms, operands[0].shape) if x not in out)
+    if len(operands) == 2 and summed > SUMMED_RESIDUES:
+        raise SizeError(
+            f"a contraction that adds {summed:,} products found; at most {SUMMED_RESIDUES:,} are added exactly"
+        )
     return np.asarray(np.einsum(subscripts, *operands) % p)
 
 
@@ -326,7 +336,17 @@ def _zeros(node: CheckedNode, inner: list[Array], value: Array) -> Array:
     return np.logical_and.reduce(inner) if node.operation == "add" else np.zeros(node.shape, dtype=bool)
 
 
-def _read_pattern(kind: str, x: Array, zeros: Array) -> Array:
+def _errors(node: CheckedNode, inputs: list[Array], errors: list[Array], value: Array) -> Array:
+    """How far the floats of a node may be from the real numbers."""
+
+    def contract(words: str, *operands: Array) -> Array:
+        return np.asarray(np.einsum(words, *(x[0] for x in operands)))[None]
+
+    numbers, bounds = [x[None] for x in inputs], [x[None] for x in errors]
+    return np.asarray(rounding_errors(node.operation, node.data, numbers, bounds, value[None], contract)[0])
+
+
+def _read_pattern(kind: str, x: Array, zeros: Array, errors: Array) -> Array:
     """The pattern of floats with a margin; entries that vanish in the whole region need none among themselves."""
     size = np.abs(x).max() + 1.0
     order = np.argsort(-x, axis=-1, kind="stable") if kind == "order" else None
@@ -335,7 +355,7 @@ def _read_pattern(kind: str, x: Array, zeros: Array) -> Array:
     else:
         gone = np.take_along_axis(zeros, order, axis=-1)
         gaps = -np.diff(np.take_along_axis(x, order, axis=-1), axis=-1)[~(gone[..., 1:] & gone[..., :-1])]
-    if gaps.size and not gaps.min() > PATTERN_MARGIN * size:
+    if gaps.size and not gaps.min() - 2 * errors.max() > PATTERN_MARGIN * size:
         raise FormatError("a pattern without a margin found")
     return np.asarray(x > 0) if order is None else np.asarray(order[..., :, None] == np.arange(x.shape[-1]))
 
