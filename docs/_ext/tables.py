@@ -29,7 +29,7 @@ def stack(app: Any, document: nodes.document) -> None:
             continue
         for row in rows:
             for cell, title in list(zip(row, titles))[1:]:
-                if title and cell.children and isinstance(cell.children[0], nodes.TextElement):
+                if title and cell.astext() and isinstance(cell.children[0], nodes.TextElement):
                     cell.children[0].insert(0, nodes.inline("", f"{title}: ", classes=["column"]))
 
 
