@@ -111,6 +111,8 @@ VOCABULARY_SEQUENCES = 4096  # Sequences of tokens of a finite vocabulary, all o
 # programs
 TRACED_WEIGHTS = 10**8  # Weights of a program that is built.
 TRACED_NODES = 200_000  # Steps of a program.
+UNROLLED_POWER = 64  # Exponents of powers that are written as products.
+FACTORED_BITS = 128  # Of numerators and denominators under a logarithm: they are factored in milliseconds.
 
 # rank
 LONG_CONSTANT = 256  # Numerators and denominators of constants that count as long.

@@ -17,8 +17,9 @@ import numpy as np
 from attngeom.errors import InputError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.limits.memory import TRACED_ENTRIES
-from attngeom.limits.sizes import TRACED_NODES, TRACED_WEIGHTS
+from attngeom.limits.sizes import TRACED_NODES, TRACED_WEIGHTS, UNROLLED_POWER
 from attngeom.programs.angles import find_classes, share_classes
+from attngeom.programs.normal_forms import normal_form
 from attngeom.programs.operations import OPERATIONS
 from attngeom.programs.program import Node, Program
 
@@ -65,6 +66,8 @@ class Builder:
             return self.gather(inputs, node.data["index"].reshape(node.shape))
         if node.operation == "contract":
             return self.contract(node.data["subscripts"], *inputs)
+        if node.operation == "formal":
+            return self.formal(node.data["name"], inputs[0])
         if node.operation == "add":
             own = node.data["coefficients"]
             return self.add(*inputs, *own) if len(inputs) == 2 else self.scale(inputs[0], own[0])
@@ -336,12 +339,11 @@ class Builder:
         return self.append("root", (a,), self.shape(a))
 
     def formal(self, name: str, a: int) -> int:
-        return self.append("formal", (a,), self.shape(a), name=name)
+        """A function of each entry, in its normal form."""
+        known = normal_form(self, name, a)
+        return self.append("formal", (a,), self.shape(a), name=name) if known is None else known
 
     def exp(self, a: int) -> int:
-        values = self.exact(a)
-        if values is not None and not any(values.ravel().tolist()):
-            return self.constant(np.ones(values.shape, dtype=np.int64))
         return self.formal("exp", a)
 
     def sigmoid(self, a: int) -> int:
@@ -382,8 +384,8 @@ class Builder:
         if exponent < 0:
             return self.inverse(self.power(a, -exponent))
         base = a if exponent.denominator == 1 else self.root(a)
-        if exponent.numerator > 64:
-            raise InputError(f"power {exponent} met; at most 64 is unrolled")
+        if exponent.numerator > UNROLLED_POWER:
+            raise InputError(f"power {exponent} met; at most {UNROLLED_POWER} is unrolled")
         result = self.constant(np.ones(self.shape(a), dtype=np.int64))
         for bit in bin(exponent.numerator)[2:]:
             result = self.multiply(result, result)

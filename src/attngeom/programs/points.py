@@ -40,7 +40,8 @@ Progress = Callable[[str, int, int], None]
 class NamedPoint:
     """Everything random about one evaluation of a program, by its name; ``region`` numbers the real weights.
 
-    A ``quick`` point takes its residues from a mixer instead of SHA-256: it cannot stand in a certificate.
+    A ``quick`` point takes its residues from a mixer instead of SHA-256: it cannot stand in a certificate. With
+    ``functions`` the values of functions and constants are those of the point of this name: other weights alone.
 
     >>> from attngeom.programs import Builder
     >>> b = Builder()
@@ -54,14 +55,18 @@ class NamedPoint:
     name: str
     region: int = 0
     quick: bool = False
+    functions: str = ""
 
     @cached_property
     def streams(self) -> Streams:
-        return MixedStreams(self.name) if self.quick else HashedStreams(self.name)
+        return self._streams_of(self.name)
+
+    def _streams_of(self, name: str) -> Streams:
+        return MixedStreams(name) if self.quick else HashedStreams(name)
 
     def domain(self, level: int = 0) -> ModularArithmetic:
         """GF(p) at a level of the chain, with the functions of this point."""
-        return ModularArithmetic(level, self.name, self.streams)
+        return ModularArithmetic(level, self.name, self._streams_of(self.functions or self.name))
 
     @property
     def prime(self) -> int:

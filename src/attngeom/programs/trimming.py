@@ -222,4 +222,6 @@ def _restrict_node(
         return builder.scale(operands[0], node.data["coefficients"][0])
     if node.operation == "inverse":
         return builder.inverse(operands[0])
+    if node.operation == "formal":
+        return builder.formal(node.data["name"], operands[0])
     return builder.append(node.operation, operands, [len(x) for x in box], **node.data)

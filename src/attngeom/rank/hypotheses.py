@@ -8,14 +8,12 @@
   constants are algebraically independent over the algebraic functions.
 - log: free values are right if the arguments are multiplicatively independent modulo constants and exponentials. A
   relation may be taken with an odd exponent; then the symbols (a/p) are dependent over GF(2), together with a constant.
-- exp of log: both together must be independent over Q modulo constants (Ax again), or exp(log u) = u would count twice.
-  Seen mod the next prime: logarithms add their full number to the rank of the arguments of exponentials, modulo
-  functions of the weights, and that rank is what it is on paper: no relation of the arguments holds mod p alone.
+- exp of log: both together must be independent (:mod:`attngeom.rank.logarithms`), or exp(log u) = u would count twice.
 - Φ: free values are right (the primitive of exp(−x²/2) is not elementary) if no two arguments have squares that differ
   by a constant, but equal ones, and there are no logarithms: a² − b² = 2 log f gives exp(−a²/2) = exp(−b²/2)/f.
 - sin, cos: free values are right if the arguments, up to signs, are independent over Q modulo functions of the weights;
   seen by their differences between inputs at many weights, which are independent mod p.
-- log, Φ, sin, cos of weights alone: the same modulo constants, seen at many weights.
+- log, Φ, sin, cos of weights alone: the same modulo constants, seen at many weights with the same values of functions.
 - Arguments are equal if they are so on paper; those that are equal mod p alone, such as x and x^p, are two.
 - Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region.
 """
@@ -23,7 +21,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,16 +31,14 @@ from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.limits.trials import DIFFERENCE_INPUTS, INDEPENDENCE_BATCHES, SPARE_ARGUMENTS
-from attngeom.limits.work import TESTED_ARGUMENTS, TESTED_INSIDE
+from attngeom.limits.work import TESTED_ARGUMENTS
 from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.passes import Traces, needed_entries
 from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
+from attngeom.rank.logarithms import check_logarithms_inside, entries_at, logarithms_inside, table_of
 from attngeom.rank.lower import find_point
-from attngeom.results import Proof
-from attngeom.verification.atoms import AtomTable
-from attngeom.verification.hypotheses import written_rank
-from attngeom.verification.programs import CheckedProgram
+from attngeom.results import Proof, Standing
 
 
 def prove_rank(point: NamedPoint) -> Proof:
@@ -63,16 +59,6 @@ def prove_rank(point: NamedPoint) -> Proof:
     return Proof.from_parts(reason, *parts)
 
 
-def _entries(traces: Traces, places: list[int], flags: Mapping[int, Array], lead: int) -> Array:
-    """The values of the entries that outputs need at some nodes, one column each."""
-    columns = []
-    for place in places:
-        trace = traces[place]
-        assert trace is not None
-        columns.append(np.broadcast_to(trace.result, (lead, *trace.result.shape[1:]))[:, flags[place]])
-    return np.concatenate(columns, axis=1) if columns else np.zeros((lead, 0))
-
-
 def _check_roots(point: NamedPoint) -> list[Proof]:
     """Roots of one input alone are tested there, all others where these exist: what inputs give is independent.
 
@@ -88,7 +74,7 @@ def _without_copies(program: Program, flags: Mapping[int, Array]) -> dict[int, A
     """The flags without the roots of what another root is taken of already, on paper."""
     kept = dict(flags)
     try:
-        values = _table(program).values
+        values = table_of(program).values
     except (SizeError, FormatError):
         return kept
     known: set[Any] = set()
@@ -118,7 +104,7 @@ def _roots_are_free(point: NamedPoint, flags: Mapping[int, Array]) -> bool:
         return _missing(traces, joint, flags, len(samples))
 
     def at_weights(number: int) -> Missing:
-        other = NamedPoint(program, f"{point.name}/root{number}", point.region)
+        other = NamedPoint(program, f"{point.name}/root{number}", point.region, functions=point.name)
         traces, _ = other.evaluate([(0,) * (point.levels + 1)])
         return _missing(traces, fixed, flags, 1)
 
@@ -138,8 +124,8 @@ Missing = tuple[Array, Array]
 def _missing(traces: Traces, places: list[int], flags: Mapping[int, Array], lead: int) -> Missing:
     nodes = [trace.node for trace in (traces[k] for k in places) if trace is not None]
     sources = [(place, node.inputs[0]) for place, node in zip(places, nodes)]
-    radicands = np.concatenate([_entries(traces, [k], {k: flags[place]}, lead) for place, k in sources], axis=1)
-    return np.isnan(_entries(traces, places, flags, lead)), ~np.isnan(radicands) & (radicands != 0)
+    radicands = np.concatenate([entries_at(traces, [k], {k: flags[place]}, lead) for place, k in sources], axis=1)
+    return np.isnan(entries_at(traces, places, flags, lead)), ~np.isnan(radicands) & (radicands != 0)
 
 
 def _signs_are_free(draw: Callable[[int], Missing]) -> bool:
@@ -174,7 +160,7 @@ def _arguments(point: NamedPoint, names: tuple[str, ...], varies: bool, count: i
     program, flags = point.program, needed_entries(point.program)
     sources = [(program.nodes[k].inputs[0], flags[k]) for k in _places(program, names, varies) if flags[k].any()]
     traces, clear = point.evaluate(point.draw(count))
-    columns = [_entries(traces, [source], {source: needed}, count) for source, needed in sources]
+    columns = [entries_at(traces, [source], {source: needed}, count) for source, needed in sources]
     values: Array = np.concatenate([np.zeros((count, 0)), *columns], axis=1)
     return values[clear & ~np.isnan(values).any(axis=1)]
 
@@ -185,7 +171,7 @@ def _distinct(program: Program, names: tuple[str, ...], varies: bool) -> list[in
     Arguments that are equal mod p alone, such as x and x^p, are two: their values are not free. SizeError where writing
     them out is too long.
     """
-    flags, values = needed_entries(program), _table(program).values
+    flags, values = needed_entries(program), table_of(program).values
     columns: dict[Any, int] = {}
     number = 0
     for place in _places(program, names, varies):
@@ -202,15 +188,10 @@ def _rows(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -
         values = _arguments(point, names, True, count)
     else:
         numbers = range(count)
-        others = (find_point(point.program, k, region=point.region, name=f"{point.name}/weights") for k in numbers)
+        name = f"{point.name}/weights"
+        others = (find_point(point.program, k, point.region, name, functions=point.name) for k in numbers)
         values = np.concatenate([_arguments(other, names, False, 1) for other in others])
     return values[:, _distinct(point.program, names, varies)]
-
-
-@lru_cache(maxsize=1)
-def _table(program: Program) -> AtomTable:
-    """The entries of a program on paper."""
-    return AtomTable(CheckedProgram.from_json(program.to_json()))
 
 
 def _check_formal(point: NamedPoint) -> list[Proof]:
@@ -219,8 +200,8 @@ def _check_formal(point: NamedPoint) -> list[Proof]:
     proofs = []
     if names & {"exp", "gauss"}:
         proofs.append(_check_exponentials(program, names))
-    if "exp" in names and "log" in names and _logarithms_inside(program):
-        proofs.append(_check_logarithms_inside(point))
+    if "exp" in names and "log" in names and logarithms_inside(program):
+        proofs.append(check_logarithms_inside(point))
     for group, check in GROUPS.items():
         if names & set(group):
             proofs.append(_check_values(point, group, check))
@@ -249,64 +230,6 @@ def _takes_numbers(program: Program, fixed: list[bool]) -> bool:
     return any(node.data.get("name") in ("exp", "gauss") and numbers[node.inputs[0]] for node in program.nodes)
 
 
-def _logarithms_inside(program: Program) -> list[int]:
-    """The logarithms that some exponential takes, directly or inside of others."""
-    return [k for k in program.places("formal") if program.nodes[k].data["name"] == "log" and program.exponents[k]]
-
-
-def _check_logarithms_inside(point: NamedPoint) -> Proof:
-    """Whether no rational combination of arguments of exponentials is one of logarithms: exp(log u) = u is not free.
-
-    Ax's theorem asks that both together are independent over Q modulo constants. They are if logarithms add their full
-    number to the rank of the arguments, mod the prime of the next level, as changes between inputs at random weights;
-    and if the arguments have no more relations mod that prime than on paper: then a relation whose part in logarithms
-    is a multiple of the prime gives one that is not, after its part in arguments is taken away and both are divided.
-    """
-    program, q = point.program, CHAIN[1]
-    flags = needed_entries(program)
-    names = {k: program.nodes[k].data["name"] for k in program.places("formal")}
-    outer = [k for k, name in names.items() if name in ("exp", "gauss") and flags[k].any()]
-    inner = [k for k in _logarithms_inside(program) if flags[k].any()]
-    sources = {k: program.nodes[k].inputs[0] for k in outer}
-    width = 1 + sum(int(flags[k].sum()) for k in (*outer, *inner))
-    if width > TESTED_INSIDE:
-        return Proof("probabilistic", f"{width:,} exponentials and logarithms in each other, too many to test")
-    if not all(program.depends_on_input[k] for k in inner):
-        return Proof("probabilistic", "log of weights alone, whose relations are not tested")
-    rows: list[Array] = []
-    number = 0
-    while sum(map(len, rows)) < width + SPARE_ARGUMENTS and number < 8 * (width + SPARE_ARGUMENTS):
-        other = NamedPoint(program, f"{point.name}/log{number}", point.region, quick=True)
-        number += 1
-        traces, clear = other.evaluate([(k,) * (point.levels + 1) for k in range(4)], lowest=1)
-        arguments = [_entries(traces, [sources[k]], {sources[k]: flags[k]}, 4) for k in outer]
-        values = np.concatenate([*arguments, _entries(traces, inner, dict(enumerate(flags)), 4)], axis=1)
-        values = values[clear & ~np.isnan(values).any(axis=1)]
-        rows.append(values[1:] - values[:1])
-    try:
-        logarithms, entries = _distinct_inside(program, outer, inner)
-    except SizeError:
-        return Proof("probabilistic", "exponentials and logarithms in each other, too long to write out")
-    table, start = BalancedResidues(q).balance(np.concatenate(rows)), sum(int(flags[k].sum()) for k in outer)
-    whole = table[:, [*range(start), *(start + k for k in logarithms)]]
-    rank = Elimination(whole.copy(), q, keep_upper=False).run().rank
-    without = Elimination(table[:, :start].copy(), q, keep_upper=False).run().rank
-    if len(table) < width + SPARE_ARGUMENTS or rank < without + len(logarithms):
-        return Proof("undecided", "exponentials of logarithms, which may be algebraic")
-    if without != written_rank(_table(program), entries):
-        return Proof("undecided", f"arguments of exponentials beside logarithms may be related mod {q} alone")
-    return Proof("proven", "arguments of exp are independent of logarithms")
-
-
-def _distinct_inside(program: Program, outer: list[int], inner: list[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Which of the logarithms are different on paper, and the arguments of exponentials."""
-    flags, values = needed_entries(program), _table(program).values
-    keys = [values[program.nodes[k].inputs[0]][i] for k in inner for i in np.flatnonzero(flags[k]).tolist()]
-    first = {key: number for number, key in reversed(list(enumerate(keys)))}
-    entries = [(program.nodes[k].inputs[0], i) for k in outer for i in np.flatnonzero(flags[k]).tolist()]
-    return sorted(first.values()), entries
-
-
 def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, bool, int], bool]) -> Proof:
     """Arguments that inputs reach are independent modulo functions of the weights, all others modulo constants.
 
@@ -318,8 +241,12 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
         count = sum(int(flags[k].sum()) for k in places)
         if not places:
             continue
-        if not varies and not all(program.depends_on_weights[k] for k in places):
-            return Proof("probabilistic", f"{words} of numbers, whose relations are not tested")
+        numbers = [program.nodes[program.nodes[k].inputs[0]] for k in places if not program.depends_on_weights[k]]
+        if not varies and numbers:
+            # In their normal form rational numbers have no relation that is known.
+            is_normal = all(node.operation == "constant" for node in numbers)
+            standing: Standing = "probabilistic" if is_normal else "undecided"
+            return Proof(standing, f"{words} of numbers, whose relations are not tested")
         if count > TESTED_ARGUMENTS:
             return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
         try:
@@ -348,13 +275,8 @@ def _integrals_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
 
 def _angles_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether the arguments, up to their signs, are independent modulo functions of the weights, or constants."""
-    names = ("sin", "cos")
-    if varies:
-        seeds = range(0, count, 7)
-        others = (find_point(point.program, k, region=point.region, name=f"{point.name}/angle") for k in seeds)
-        parts = [_rows(other, names, True, 8) for other in others]
-    else:
-        parts = [_rows(point, names, False, count + 1)]
+    others = (find_point(point.program, k, point.region, f"{point.name}/angle") for k in range(0, count, 7))
+    parts = [_rows(other, ("sin", "cos"), varies, 8) for other in others]
     changes = BalancedResidues(point.prime).balance(np.concatenate([rows[1:] - rows[:1] for rows in parts]))
     return bool(Elimination(changes, point.prime, keep_upper=False).run().rank == changes.shape[1])
 
@@ -383,7 +305,7 @@ def exponents_are_independent(program: Program, seed: int = 0) -> bool:
         except SingularError:
             continue
         traces, inputs = point.evaluate_inner(inner, samples)
-        columns = [inputs, *(_entries(traces, [k], flags, DIFFERENCE_INPUTS) for k in inner)]
+        columns = [inputs, *(entries_at(traces, [k], flags, DIFFERENCE_INPUTS) for k in inner)]
         values = np.concatenate(columns, axis=1)
         if np.isnan(values).any():
             continue

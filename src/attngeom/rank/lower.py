@@ -90,16 +90,18 @@ class RankBound:
         return self.point.prime
 
 
-def find_point(program: Program, seed: int, region: int = 0, name: str = "attngeom", quick: bool = False) -> NamedPoint:
+def find_point(
+    program: Program, seed: int, region: int = 0, name: str = "attngeom", quick: bool = False, functions: str = ""
+) -> NamedPoint:
     """A point at which the program exists: roots of weights alone may be missing at the first ones.
 
-    Quick ones are for searches, whose finds are proven afterwards.
+    Quick ones are for searches, whose finds are proven afterwards. ``functions``: see :class:`NamedPoint`.
     """
     has_roots = any(not program.depends_on_input[place] for place in program.places("root"))
     failed = 0
     for attempt in range(ROOT_TRIES if has_roots else POINT_TRIES):
         label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"
-        point = NamedPoint(program, label, region, quick)
+        point = NamedPoint(program, label, region, quick, functions)
         # Points without some root of weights alone lose outputs: only if none other is met they are taken.
         if has_roots and attempt < ROOT_TRIES - POINT_TRIES and not point.weights_exist():
             continue

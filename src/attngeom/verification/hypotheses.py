@@ -37,7 +37,7 @@ from attngeom.limits.recheck import (
     SIGN_SAMPLES,
 )
 from attngeom.results import Proof
-from attngeom.verification.atoms import ONE, AtomTable, Polynomial, add_to, multiply
+from attngeom.verification.atoms import ONE, AtomTable, Polynomial, Value, add_to, multiply
 from attngeom.verification.budget import afford, allowance
 from attngeom.verification.interpreter import PRIMES, Interpreter, Values
 from attngeom.verification.programs import CheckedProgram
@@ -204,7 +204,7 @@ class _Hypotheses:
         table = self._differences("log", columns, PRIMES[1], lowest=1)
         whole, without = rank_mod_p(table, q), rank_mod_p(table[:, : len(arguments)], q)
         require(whole == without + len(logarithms), "exponentials of logarithms may be algebraic")
-        is_written = without == written_rank(self.table, arguments)
+        is_written = without == written_rank(self.table, [self.table.values[place][k] for place, k in arguments])
         require(is_written, f"arguments of exponentials beside logarithms may be related mod {q} alone")
         return Proof("certified", "arguments of exponentials are independent of logarithms")
 
@@ -331,18 +331,19 @@ def _read(values: Values, entries: Sequence[Entry]) -> list[int] | None:
     return None if None in row else [x for x in row if x is not None]
 
 
-def written_rank(table: AtomTable, entries: Sequence[Entry]) -> int:
-    """The rank over Q of entries modulo functions of the weights, as it is seen when sums are written out.
+def written_rank(table: AtomTable, values: Sequence[Value], constants: bool = False) -> int:
+    """The rank over Q of values modulo functions of the weights, as it is seen when sums are written out.
 
-    It is at least the rank of the functions, which is at least that of their values mod a prime.
+    It is at least the rank of the functions, which is at least that of their values mod a prime. ``constants``: modulo
+    constants alone.
     """
+    leaves = ("input", "pattern", "weight") if constants else ("input", "pattern")
     varies: list[bool] = []
     for atom in table.atoms:
         parts = [*(atom.definition or ()), *([atom.argument[1]] if atom.argument else [])]
-        varies.append(atom.kind in ("input", "pattern") or any(varies[a] for m in parts for a, _ in m))
+        varies.append(atom.kind in leaves or any(varies[a] for m in parts for a, _ in m))
     rows = []
-    for place, k in entries:
-        number, monomial = table.values[place][k]
+    for number, monomial in values:
         terms = _write_out(table, {monomial: number} if number else {})
         rows.append({m: c for m, c in terms.items() if any(varies[a] for a, _ in m)})
     columns = {m: k for k, m in enumerate(dict.fromkeys(m for row in rows for m in row))}
