@@ -20,6 +20,7 @@ class Invalid(Exception): """The certificate does not prove its claim."""
 class Unknown(Exception): """This file cannot tell."""
 def require(condition, reason):
     if not condition: raise Invalid(reason)
+def unknown(*own): raise Unknown("claims of this kind are checked by attngeom verify alone")
 def afford(work, what):
     if work > MAX_WORK: raise Unknown(f"{work:.1e} {what} are needed; {MAX_WORK:.0e} are done here")
 
@@ -122,7 +123,6 @@ class Number:
     def __eq__(self, other):
         return self.parts == (other.parts if isinstance(other, Number) else [other] + [0] * (len(self.parts) - 1))
     __radd__, __rmul__, __hash__ = __add__, __mul__, None
-
 def quadratic(value, D):
     """A text a, b*sqrt(D) or a+b*sqrt(D), nothing else."""
     tail, modulus = f"*sqrt({D})", [Fraction(-D), ZERO]
@@ -132,7 +132,6 @@ def quadratic(value, D):
     a, b = rational(found[1] or "0"), rational(found[2])
     require(b != 0 and value == f"{found[1] or ''}{'+' if found[1] and b > 0 else ''}{b}{tail}", "lowest terms")
     return Number([a, b], modulus)
-
 def read_field(name, real):
     """The reader of entries for Q or Q(sqrt(D)), real or imaginary as the verdict needs."""
     if name == "Q" and real: return rational
@@ -142,7 +141,6 @@ def read_field(name, real):
     is_square = D > 0 and math.isqrt(D) ** 2 == D
     require((D > 0) == real and not is_square and all(D % q**2 for q in range(2, 2000)), "D does not fit")
     return lambda text: quadratic(text, D)
-
 def field_rank(a):
     """The rank over Q or Q(sqrt(D)): that of the blocks by which numbers multiply 1 and sqrt(D), over 2."""
     if not isinstance(a[0][0], Number): return rank(a)
@@ -828,6 +826,7 @@ LEARNING |= dict.fromkeys(("B", "R", "bounds"), "lightning, softmax or sigmoid")
 
 def check_learning(claim, witness, version):
     """Ranks over Q of K, Q, A, O, V and the formulas of docs/theorems/learning.md; for B, R, bounds ranks mod p."""
+    if not {"loss", "vocabulary", "inputs"}.isdisjoint(claim): unknown()
     keys(claim, ("kind", "architecture", "tensors", "lambda", "multiplicity"), "claim")
     net, w, heads = Network(claim["architecture"], version), {}, {}
     afford(net.size**2, "steps for the ranks")
@@ -959,6 +958,7 @@ def beside(name):
 KINDS = {"layer": check_layer, "heads": check_heads, "dimension": check_dimension, "laws": check_laws}
 KINDS |= {"learning-coefficient": check_learning, "layers": lambda *own: beside("deep").check_layers(*own[:2])}
 KINDS |= {"network": lambda *own: beside("programs").check_program(*own[:2])}
+KINDS |= dict.fromkeys(("functions", "uniqueness", "ideal"), unknown)
 
 def unique(pairs):
     require(len(dict(pairs)) == len(pairs), "a key is repeated")

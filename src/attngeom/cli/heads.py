@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, flag, parse_list
+from attngeom.cli.options import Json, Seed, Tokens, ValueWidth, file_option, flag, parse_list
 from attngeom.cli.output import READING, print_answer, titled, working
 from attngeom.errors import InputError
+from attngeom.heads.certificate import certify_uniqueness
 from attngeom.heads.finding import heads as decide_heads
 from attngeom.heads.generic import generic_heads
+from attngeom.heads.results import Uniqueness
 from attngeom.interop import read_weights
 from attngeom.interop.weights import weights_from_json
 from attngeom.layer.coefficients import Coefficients
@@ -21,6 +23,7 @@ from attngeom.layer.files import FORMAT, coefficients_from_json, collect_terms
 from attngeom.network import Architecture, Weights
 from attngeom.results import Result
 from attngeom.streams import Report, read_long_json
+from attngeom.verification import write_certificate
 
 
 def heads_command(
@@ -34,6 +37,9 @@ def heads_command(
     value_width: ValueWidth = None,
     tokens: Tokens = 2,
     prove: Annotated[bool, flag("--prove", "Prove that the heads of a generic layer are unique.")] = False,
+    certificate: Annotated[
+        Path | None, file_option("--certificate", "Write a certificate for attngeom verify (exact weights).")
+    ] = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -43,6 +49,7 @@ def heads_command(
     code 0: unique, or found; 1: not unique, or no heads give the function; 3: cannot be told.
     """
     answer: Result
+    given: Weights | Coefficients | None = None
     if source is None:
         if not prove or widths is None or attention is None or heads is None:
             raise InputError("no SOURCE given; give a file, or --prove with --widths, --attention and --heads")
@@ -56,7 +63,16 @@ def heads_command(
             given = _read(source, partial(report, READING))
             report("deciding", 0, None)
             answer = decide_heads(given, heads, noise=noise, seed=seed)
-    print_answer(json, answer.to_json(), titled(answer.rows()))
+    written = {}
+    if certificate is not None:
+        if not isinstance(given, Weights) or not isinstance(answer, Uniqueness):
+            what = (
+                "generic layers have none" if given is None else "attngeom certify --heads writes those of coefficients"
+            )
+            raise InputError(f"--certificate given without weights; {what}")
+        write_certificate(certify_uniqueness(given, answer), certificate)
+        written["certificate"] = certificate
+    print_answer(json, answer.to_json(), titled(answer.rows(), **written))
     return VERDICTS[answer.is_positive]
 
 

@@ -27,11 +27,13 @@ from attngeom.cli.options import (
 from attngeom.cli.output import print_answer, progress, prose, table
 from attngeom.equations import Variety
 from attngeom.equations.ideal import CompletenessResult, IdealSummary, Limits, implicitize
+from attngeom.equations.ideal.certificate import certify_complete
 from attngeom.equations.ideal.degrees import Method
 from attngeom.equations.ideal.export import FORMATS, find_system, write_generators
 from attngeom.equations.ideal.limits import OverBudget
 from attngeom.errors import InputError
 from attngeom.limits.sizes import VARIETY_SIZE
+from attngeom.verification import write_certificate
 
 METHODS: tuple[Method, ...] = get_args(Method)
 TOKENS = "Use all coefficients of t tokens; 1 gives the single-column variety."
@@ -83,6 +85,9 @@ def implicitize_command(
     complete: Annotated[bool, flag("--complete", "All minimal generators in all degrees, by theorem.")] = False,
     check: Annotated[bool | None, typer.Option("--check/--no-check", help=CHECK)] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that share --complete --check.")] = 1,
+    certificate: Annotated[
+        Path | None, file_option("--certificate", "With --complete: write a certificate for attngeom verify.")
+    ] = None,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
@@ -91,6 +96,8 @@ def implicitize_command(
         raise InputError(f"{MASK} or --residual given without --tokens; the number of tokens is required")
     if tokens is not None and targets is not None:
         raise InputError("--targets given with --tokens; a network has as many targets as its width")
+    if certificate is not None and not complete:
+        raise InputError("--certificate given without --complete; the list in all degrees is what is certified")
     widths = tuple(parse_list(hidden, "hidden")) if hidden else ()
     variety = Variety(d, a, tokens, d_out, targets, heads, value_width, masked, residual, widths)
     engine = None if method is None else check_choice(method, METHODS, "method")
@@ -118,6 +125,9 @@ def implicitize_command(
         written = write(generators, summary, not highest_only, budget)
         lines.append(prose(written or "No generators were written: the budget ended before"))
         is_short = is_short or written is None
+    if certificate is not None and summary.completeness is not None:
+        write_certificate(certify_complete(variety, summary.completeness), certificate)
+        lines.append(prose(f"certificate written to {certificate}"))
     print_answer(json, summary.to_json(), *lines)
     return EXIT_UNDECIDED if is_short else 0
 

@@ -63,8 +63,8 @@ def list_families(seen: SignedHeads, width: int, domain: Domain) -> Iterator[lis
 
     One head of each class has ±(A, W_A), by some choice of signs. Without a spare head these must add up to Σ V_h. A
     spare head has A = 0 and what is missing, or it is the second head of a class, with the other sign: then V_1 − V_2 =
-    W_A, and V_1 + V_2 is what the other classes leave. (With the same sign nothing may be missing, and then the spare
-    head may be zero.) It is never alone in a class of its own, for W_A = 0 there.
+    W_A, and V_1 + V_2 is what the other classes leave; or, if nothing is missing, with the same sign: V_1 + V_2 = ±W_A.
+    It is never alone in a class of its own, for W_A = 0 there.
     """
     for signs in product((1, -1), repeat=len(seen.classes)):
         family = [
@@ -81,12 +81,16 @@ def list_families(seen: SignedHeads, width: int, domain: Domain) -> Iterator[lis
             yield [*family, (domain.zeros(size), rest)]
         half = domain.convert([[1]]) / 2
         for c, (A, W) in enumerate(family):
-            # The other classes leave W + rest.
-            if signs[c] == -1 or not all(fit for h, fit in enumerate(fits) if h != c):
+            if not all(fit for h, fit in enumerate(fits) if h != c):
                 continue
+            others = [head for h, head in enumerate(family) if h != c]
+            if domain.is_zero(rest) and domain.rank(W) <= 2 * width:
+                left, right, _ = factor(W, domain)
+                parts = (domain.matmul(left[:, place], right[place]) for place in (slice(width), slice(width, None)))
+                yield [*others, *((A, V) for V in parts)]
+            # The other classes leave W + rest.
             V = domain.reduce(domain.times(rest, half) + W)
-            if domain.rank(V) <= width and domain.rank(rest) <= width:
-                others = [head for h, head in enumerate(family) if h != c]
+            if signs[c] == 1 and domain.rank(V) <= width and domain.rank(rest) <= width:
                 yield [*others, (A, V), (domain.reduce(-A), domain.times(rest, half))]
 
 

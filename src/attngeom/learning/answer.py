@@ -6,7 +6,7 @@ For kinds of attention beyond the papers: Theorem R, and two bounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ from attngeom import digits
 from attngeom.dimensions.point import rank_at
 from attngeom.dimensions.program_point import orbit_rank_at
 from attngeom.errors import DomainError, InputError, SizeError
-from attngeom.exact.domains import QQ, Array
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.precise import Rank, measured_rank
 from attngeom.layer.quadrics import context_products
 from attngeom.learning.blocks import Block, HeadBlocks, head_blocks
@@ -84,6 +84,8 @@ class LearningCoefficient(Result):
 
     ``pair`` is (λ, m), None where nothing is proven; ``lower`` and ``upper`` then bound λ. The inputs
     have a density on an open set and finite moments. λ is local: other weights of the same function have others.
+    ``law`` is what a certificate says of other inputs and of cross-entropy, for which ``weights`` hold the differences
+    of the logits of the ``given`` ones.
     """
 
     weights: Weights
@@ -95,11 +97,13 @@ class LearningCoefficient(Result):
     blocks: tuple[Block, ...]
     measured: tuple[Rank, ...] = ()
     witness: Mapping[str, Any] | None = None
+    given: Weights | None = None
+    law: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def certificate(self) -> Certificate | None:
-        """What ``attngeom verify`` rechecks; None for estimates, bounds, samples, and ranks that balls certified."""
-        witness, weights = self.witness, self.weights
+        """What ``attngeom verify`` rechecks; None for estimates, bounds, and ranks that balls certified."""
+        witness, weights = self.witness, self.given or self.weights
         if self.pair is None or witness is None or not self.is_proven or not weights.domain.is_rational:
             return None
         if witness and witness.get("prime") is None:
@@ -110,6 +114,7 @@ class LearningCoefficient(Result):
             "tensors": {name: matrix_to_json(array, QQ) for name, array in weights.tensors()},
             "lambda": str(self.pair.value),
             "multiplicity": self.pair.multiplicity,
+            **self.law,
         }
         # For each head the ranks of K, Q, A, O, W and V, None where V is one matrix.
         ranks = [[*_listed(A), *_listed(V)] for A, V in zip(self.blocks[::2], self.blocks[1::2])]
@@ -183,6 +188,7 @@ def learning_coefficient(
         raise DomainError(f"weights over {domain.label} given; real weights are required, such as rational ones")
     if loss not in LOSSES:
         raise InputError(f"loss {str(loss)[:40]!r} given; one of {', '.join(LOSSES)} is required")
+    given, law = weights, {} if loss == "squared" else {"loss": loss}
     if vocabulary is not None:
         if inputs is not None:
             raise InputError("inputs and a vocabulary given; one of them is required")
@@ -196,7 +202,10 @@ def learning_coefficient(
     if not blocks:
         finding = of_kind(weights, seed)
     elif inputs is not None:
-        finding = _on_sample(weights, blocks, seed, _read_inputs(inputs, weights))
+        sample = _read_inputs(inputs, weights)
+        finding = _on_sample(weights, blocks, seed, sample)
+        if domain.is_rational:
+            law |= _describe_inputs(vocabulary, sample, domain)
     else:
         finding = _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)
     measured = tuple(rank for heads in blocks for head in heads for rank in head.measured if not rank.is_exact)
@@ -228,8 +237,17 @@ def learning_coefficient(
         theorem=finding.theorem,
         blocks=tuple(block for heads in blocks for head in heads for block in head),
         measured=measured,
-        witness=finding.witness if inputs is None and blocks else None,
+        witness=finding.witness if blocks else None,
+        given=given,
+        law=law,
     )
+
+
+def _describe_inputs(vocabulary: Any, sample: Array, domain: Domain) -> dict[str, Any]:
+    """The inputs of a claim: the vocabulary, or each of the sample."""
+    if vocabulary is not None:
+        return {"vocabulary": matrix_to_json(domain.convert(np.asarray(vocabulary)), domain)}
+    return {"inputs": [matrix_to_json(X, domain) for X in sample]}
 
 
 def _by_theorems(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...]) -> PairFinding | None:
@@ -251,7 +269,9 @@ def _on_sample(weights: Weights, blocks: tuple[tuple[HeadBlocks, ...], ...], see
         table = rows.reshape(-1, rows.shape[-1])
         if table.shape[0] >= table.shape[1] and measured_rank(table, weights.domain).value == table.shape[1]:
             return _by_theorems(weights, blocks) or by_ranks(weights, blocks, seed, None)
-    return by_ranks(weights, blocks, seed, sample)
+    finding = by_ranks(weights, blocks, seed, sample)
+    # At given inputs a recheck needs no point.
+    return replace(finding, witness={"prime": finding.witness["prime"]} if finding.witness else {})
 
 
 def describe_stratum(blocks: tuple[tuple[HeadBlocks, ...], ...], finding: PairFinding) -> str:

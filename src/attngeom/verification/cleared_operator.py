@@ -18,10 +18,10 @@ from attngeom.limits.recheck import MINOR_SAMPLES, SAMPLE_ENTRIES
 from attngeom.limits.sizes import STORED_SEED
 from attngeom.network.architecture import Architecture
 from attngeom.verification.budget import afford
-from attngeom.verification.dimension import corners, read_places, read_support, restrict
+from attngeom.verification.dimension import corners, read_support, restrict
 from attngeom.verification.jets import JetPoint, MovedMatrix, Pass, tensors_of
 from attngeom.verification.points import SeededPlace
-from attngeom.verification.reading import read_integer, read_list, require
+from attngeom.verification.reading import read_integer, read_list, read_places, require
 
 
 class ClearedOperator:

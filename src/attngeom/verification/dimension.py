@@ -21,7 +21,16 @@ from attngeom.results import Proof
 from attngeom.verification.budget import afford
 from attngeom.verification.jets import JetPoint, afford_jets, tensors_of
 from attngeom.verification.points import afford_samples, place_key, read_place
-from attngeom.verification.reading import in_words, read_choice, read_integer, read_list, read_object, require, show
+from attngeom.verification.reading import (
+    in_words,
+    read_choice,
+    read_integer,
+    read_list,
+    read_object,
+    read_places,
+    require,
+    show,
+)
 from attngeom.verification.symmetries import symmetry_upper_bound
 from attngeom.verification.theorems import check_theorem
 from attngeom.verification.upper_bound import count_upper_bound
@@ -92,14 +101,6 @@ def upper_bound(architecture: Architecture, record: Any) -> tuple[int, str]:
         read_object(record, ("method",), "upper")
         return count_upper_bound(architecture), "the counted parameters"
     return symmetry_upper_bound(architecture, record), "the infinitesimal symmetries"
-
-
-def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
-    """A list of so many different indices below a bound."""
-    places = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
-    if len(set(places)) != count:
-        raise FormatError(f"{name} must hold different indices")
-    return places
 
 
 def _read_point(architecture: Architecture, record: Any, size: int) -> tuple[list[int], JetPoint]:

@@ -14,7 +14,9 @@ from attngeom.results import Proof
 from attngeom.streams import iterate_json, read_long_json
 from attngeom.verification.budget import budget_times
 from attngeom.verification.dimension import DimensionClaim
+from attngeom.verification.functions import FunctionsClaim
 from attngeom.verification.heads import HeadsClaim
+from attngeom.verification.ideals import IdealClaim
 from attngeom.verification.laws import LawsClaim
 from attngeom.verification.layer import LayerClaim
 from attngeom.verification.layers import LayersClaim
@@ -22,6 +24,7 @@ from attngeom.verification.learning import LearningClaim
 from attngeom.verification.networks import NetworkClaim
 from attngeom.verification.reading import show
 from attngeom.verification.records import Certificate
+from attngeom.verification.uniqueness import UniquenessClaim
 from attngeom.verification.verdicts import Verdict
 
 
@@ -35,6 +38,9 @@ READERS: dict[str, Callable[[Any], Checkable]] = {
     "layer": LayerClaim.from_json,
     "layers": LayersClaim.from_json,
     "heads": HeadsClaim.from_json,
+    "uniqueness": UniquenessClaim.from_json,
+    "functions": FunctionsClaim.from_json,
+    "ideal": IdealClaim.from_json,
     "dimension": DimensionClaim.from_json,
     "laws": LawsClaim.from_json,
     "learning-coefficient": LearningClaim.from_json,

@@ -6,7 +6,6 @@ plain tuples (2λ, m) here, so that all numbers but one, the (d − 1)/2 of an a
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,16 +22,18 @@ from attngeom.network.weights import Head, Weights
 from attngeom.results import Proof
 from attngeom.verification.budget import afford, afford_elimination, height
 from attngeom.verification.learning_deep import deficient_softmax, lightning_heads, without_values
+from attngeom.verification.learning_laws import LAW_KEYS, Law
 from attngeom.verification.learning_pairs import HeadMatrices, RankedMatrix, Twice, plus, times
 from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.points import place_key
 from attngeom.verification.reading import (
+    digest_of,
     in_words,
-    read_array,
     read_choice,
     read_integer,
     read_object,
     read_rational,
+    read_tensors,
     require,
     show,
 )
@@ -40,22 +41,24 @@ from attngeom.verification.reading import (
 
 @dataclass(frozen=True, eq=False)
 class LearningClaim:
-    """At these rational weights the learning coefficient is λ, with this multiplicity."""
+    """At these rational weights the learning coefficient is λ, with this multiplicity.
+
+    ``law`` says which inputs and which loss, if inputs have no density or the loss is not that of squares.
+    """
 
     weights: Weights
     value: Fraction
     multiplicity: int
+    law: Law
 
     @classmethod
     def from_json(cls, record: Any) -> LearningClaim:
         """Read the claim strictly; entries are rationals in lowest terms."""
-        claim = read_object(record, ("kind", "architecture", "tensors", "lambda", "multiplicity"), "claim")
+        said = [key for key in LAW_KEYS if isinstance(record, Mapping) and key in record]
+        claim = read_object(record, ("kind", "architecture", "tensors", "lambda", "multiplicity", *said), "claim")
         architecture = Architecture.from_json(claim["architecture"])
         afford(architecture.num_parameters, RECHECKED_PARAMETERS, "parameters")
-        shapes = dict(architecture.tensor_shapes())
-        tensors = {}
-        for name, rows in read_object(claim["tensors"], list(shapes), "tensors").items():
-            tensors[name] = read_array(rows, shapes[name], QQ, name)
+        weights = read_tensors(architecture, claim["tensors"], "tensors")
         rational = read_rational(claim["lambda"])
         if height([rational]) > LAMBDA_BITS:
             raise FormatError(
@@ -63,33 +66,36 @@ class LearningClaim:
             )
         value = Fraction(int(rational.p), int(rational.q))
         multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
-        return cls(Weights.from_tensors(architecture, tensors, QQ), value, multiplicity)
+        return cls(weights, value, multiplicity, Law.from_json(claim, architecture))
 
     def __str__(self) -> str:
         """The claim in words, with every field of the architecture by name and a digest of the weights."""
-        text = json.dumps([[name, [str(x) for x in array.ravel()]] for name, array in self.weights.tensors()])
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return (
-            "for inputs with a density, the learning coefficient of attention networks with"
-            f" {in_words(self.weights.architecture)} at the weights with digest {digest}"
+            f"for {self.law}, the learning coefficient of attention networks with"
+            f" {in_words(self.weights.architecture)} at the weights with digest {digest_of(self.weights)}"
             f" is {self.value}, of multiplicity {self.multiplicity}"
         )
 
     def check(self, witness: Mapping[str, Any]) -> Proof:
         """Why the claim is true: the ranks are as stated, the hypotheses of the theorem hold, and it gives the pair."""
         name = read_choice(witness.get("theorem"), (*THEOREMS, *BY_RANKS), "theorem")
-        extra = ("prime", place_key(witness), "samples", "tokens") if name in BY_RANKS else ()
-        read_object(witness, ("theorem", "ranks", *extra), "witness")
-        _afford_ranks(self.weights)
-        heads = [_matrices(head) for layer in self.weights.layers for head in layer]
+        at_inputs = self.law.inputs is not None and name in BY_RANKS and place_key(witness) not in witness
+        extra = ("prime",) if at_inputs else ("prime", place_key(witness), "samples", "tokens")
+        read_object(witness, ("theorem", "ranks", *(extra if name in BY_RANKS else ())), "witness")
+        weights = self.law.network(self.weights)
+        if self.law.inputs is not None and not at_inputs:
+            self.law.check_table(weights.architecture)
+        _afford_ranks(weights)
+        heads = [_matrices(head) for layer in weights.layers for head in layer]
         ranks = [[*A.listed, *V.listed] for A, V in heads]
         # 1.0 and true are equal to 1, and are not what a certificate says.
         same = json.dumps(witness["ranks"]) == json.dumps(ranks)
         require(same, f"the ranks over Q are {show(ranks)}, not {show(witness['ranks'])}")
         if name in BY_RANKS:
-            (value, m), why = self._by_ranks(name, witness, heads)
+            inputs = self.law.inputs if at_inputs else None
+            (value, m), why = _by_ranks(weights, name, witness, heads, inputs)
         else:
-            value, m = THEOREMS[name](self.weights, heads)
+            value, m = THEOREMS[name](weights, heads)
             why = f"the hypotheses of Theorem {name} hold at these ranks over Q"
         require(
             (value / 2, m) == (self.value, self.multiplicity),
@@ -97,23 +103,26 @@ class LearningClaim:
         )
         return Proof("certified", f"{why}, and it gives λ = {self.value}, m = {m}")
 
-    def _by_ranks(self, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices]) -> tuple[Twice, str]:
-        """Theorems B and R and the two bounds: ranks mod p at the point."""
-        jacobian, action = check_ranks(self.weights, heads, name, witness)
-        if name == "R":
-            return (Fraction(jacobian), 1), f"the rank {jacobian} mod p is the largest possible one"
-        parts = []
-        for A, V in heads:
-            if A.rank and V.rank:
-                parts += [A.pair, V.pair]
-            else:
-                parts.append(times(A.pair, V.pair) if A.rank == V.rank == 0 else A.pair if V.rank else V.pair)
-        value, m = plus(*parts)
-        value -= action
-        if name == "bounds":
-            require(value == jacobian and m == 1, f"the bounds are {jacobian}/2 and {value / 2}")
-            return (value, 1), f"½ rank mod p = {value / 2} is also the sum of the blocks less the symmetries"
-        return (value, m), f"the ranks {jacobian} + {action} mod p add up to dim Θ (Theorem B)"
+
+def _by_ranks(
+    weights: Weights, name: str, witness: Mapping[str, Any], heads: list[HeadMatrices], inputs: Array | None
+) -> tuple[Twice, str]:
+    """Theorems B and R and the two bounds: ranks mod p at the point."""
+    jacobian, action = check_ranks(weights, heads, name, witness, inputs)
+    if name == "R":
+        return (Fraction(jacobian), 1), f"the rank {jacobian} mod p is the largest possible one"
+    parts = []
+    for A, V in heads:
+        if A.rank and V.rank:
+            parts += [A.pair, V.pair]
+        else:
+            parts.append(times(A.pair, V.pair) if A.rank == V.rank == 0 else A.pair if V.rank else V.pair)
+    value, m = plus(*parts)
+    value -= action
+    if name == "bounds":
+        require(value == jacobian and m == 1, f"the bounds are {jacobian}/2 and {value / 2}")
+        return (value, 1), f"½ rank mod p = {value / 2} is also the sum of the blocks less the symmetries"
+    return (value, m), f"the ranks {jacobian} + {action} mod p add up to dim Θ (Theorem B)"
 
 
 def _matrices(head: Head) -> HeadMatrices:

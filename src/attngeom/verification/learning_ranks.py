@@ -85,14 +85,27 @@ class HeadPoint:
 
 
 def check_ranks(
-    weights: Weights, matrices: list[tuple[RankedMatrix, RankedMatrix]], theorem: str, witness: Mapping[str, Any]
+    weights: Weights,
+    matrices: list[tuple[RankedMatrix, RankedMatrix]],
+    theorem: str,
+    witness: Mapping[str, Any],
+    inputs: Array | None = None,
 ) -> tuple[int, int]:
-    """The ranks that Theorem B (they add up to dim Θ), R (the largest rank) or the two bounds need."""
+    """The ranks that Theorem B (they add up to dim Θ), R (the largest rank) or the two bounds need.
+
+    At ``inputs`` (N, d_0, t) in place of the point of the witness, if they are given: then every output counts.
+    """
     architecture, depth = weights.architecture, len(weights.layers)
     field = GF(read_integer(witness["prime"], 2, 2**31 - 1, "prime"))
-    place = read_place(witness)
-    samples = read_integer(witness["samples"], 1, LOCAL_SAMPLES, "samples")
-    tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
+    if inputs is None:
+        place = read_place(witness)
+        samples = read_integer(witness["samples"], 1, LOCAL_SAMPLES, "samples")
+        tokens = read_integer(witness["tokens"], 1, architecture.tokens, "tokens")
+    else:
+        require(architecture.rule.is_polynomial, "ranks at given inputs are rechecked for lightning attention")
+        tokens = architecture.tokens
+        samples = len(inputs) * tokens * architecture.widths[-1]
+        afford(samples, LOCAL_SAMPLES, "outputs at all inputs")
     given = [(index, head) for index, layer in enumerate(weights.layers) for head in layer]
     heads = [HeadPoint(index, head, *pair) for (index, head), pair in zip(given, matrices)]
     in_theta, formal = theorem == "B", not architecture.rule.is_polynomial
@@ -114,7 +127,11 @@ def check_ranks(
         _check_scores(architecture, heads, X, attention, field)
         jets = JetPoint(architecture, layers, field.p, (X, C, attention), columns.tolist(), temperature)
     else:
-        X, C = place.inputs(architecture, samples, tokens, field)
+        X, C = (
+            _every_output(architecture, inputs, field)
+            if inputs is not None
+            else place.inputs(architecture, samples, tokens, field)
+        )
         jets = JetPoint(architecture, layers, field.p, (X, C, None), columns.tolist())
     jacobian = rank_mod_p(jets.field.to_integers(jets.gradients(range(samples))), field.p)
     action = rank_mod_p(_action(architecture, heads, field), field.p)
@@ -125,6 +142,14 @@ def check_ranks(
         most = count_upper_bound(architecture)
         require(jacobian == most, f"the rank mod p is {jacobian}; the largest possible one is {most}")
     return jacobian, action
+
+
+def _every_output(architecture: Architecture, inputs: Array, field: PrimeField) -> tuple[Array, Array]:
+    """Inputs with tokens in rows, each once for every entry of the output."""
+    t, d_out = inputs.shape[2], architecture.widths[-1]
+    X = np.repeat(np.swapaxes(field.convert(inputs), 1, 2), t * d_out, axis=0)
+    C = np.eye(t * d_out, dtype=np.int64).reshape(-1, t, d_out)
+    return X, np.tile(C, (len(inputs), 1, 1))
 
 
 def _check_scores(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from itertools import pairwise
@@ -10,9 +11,10 @@ from typing import Any
 from flint import fmpq
 
 from attngeom.errors import AttnGeomError, FormatError
-from attngeom.exact.domains import Array, Domain
+from attngeom.exact.domains import QQ, Array, Domain
 from attngeom.exact.numbers import as_fmpq
 from attngeom.network.architecture import Architecture
+from attngeom.network.weights import Weights
 
 
 class Unproven(AttnGeomError):
@@ -89,6 +91,14 @@ def read_integer(value: Any, least: int, most: int, name: str) -> int:
     return value
 
 
+def read_places(value: Any, count: int, bound: int, name: str) -> list[int]:
+    """A list of so many different indices below a bound."""
+    places = [read_integer(index, 0, bound - 1, name) for index in read_list(value, count, name)]
+    if len(set(places)) != count:
+        raise FormatError(f"{name} must hold different indices")
+    return places
+
+
 def read_index(value: Any, bound: int) -> int:
     """An integer in [0, bound)."""
     return read_integer(value, 0, bound - 1, "index")
@@ -139,3 +149,17 @@ def read_array(value: Any, shape: tuple[int, int], domain: Domain, name: str) ->
     if [domain.format(x) for x in array.ravel()] != [x for row in rows for x in row]:
         raise FormatError(f"{name}: entries must be written in lowest terms")
     return array
+
+
+def read_tensors(architecture: Architecture, value: Any, name: str) -> Weights:
+    """All tensors of an architecture by their names, with rational entries in lowest terms."""
+    shapes = dict(architecture.tensor_shapes())
+    given = read_object(value, list(shapes), name).items()
+    tensors = {key: read_array(rows, shapes[key], QQ, key) for key, rows in given}
+    return Weights.from_tensors(architecture, tensors, QQ)
+
+
+def digest_of(weights: Weights) -> str:
+    """A digest of rational weights, for the words of a claim."""
+    text = json.dumps([[name, [str(x) for x in array.ravel()]] for name, array in weights.tensors()])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -22,7 +22,8 @@ class Certificate:
     """A claim, the witness that proves it and where it came from, all JSON values (or long arrays of them).
 
     ``claim["kind"]`` names what is claimed: "layer" (what one attention layer can compute), "layers" (several of them),
-    "heads", "dimension", "laws" (what gradient flow conserves), "learning-coefficient" or "network" (a program).
+    "heads", "uniqueness" (of given heads), "functions" (whether two networks are one), "dimension", "laws" (what
+    gradient flow conserves), "learning-coefficient" or "network" (a program).
     Version 2 has named points (:mod:`attngeom.exact.points`) where version 1 has NumPy seeds, and says every field of
     an architecture; both are read. The file carries a digest of its content, so that accidental damage is seen even
     where the mathematics would survive it.
