@@ -7,7 +7,8 @@ theorem cited just outside of its hypotheses; a value that agrees with the chang
 transcript, with the rank that it then shows; invented symmetries of a traced program, and classes of angles that are
 not independent, signs that rounding makes; weights of deep networks beside
 the map of others, and refutations of maps that networks compute; learning coefficients that too few samples, a small
-prime or the pair of another stratum would show. Every digest is right.
+prime or the pair of another stratum would show; networks that differ called the same, heads with a second set called
+unique, lists of generators with a module less, the pair of one law of inputs for another. Every digest is right.
 What is counted: forgeries, and those that a checker accepts, which must be none. They come in pieces of 5,000 with
 seeds that follow each other; with ``--out FILE`` the figures of each finished piece are kept, and a later run goes on.
 """
@@ -36,6 +37,8 @@ from attngeom.verification import verify
 from attngeom.verification.reading import describe_claimed
 from attngeom.verification.theorems import THEOREMS
 from tests.proofs.examples import examples
+from tests.proofs.forge_later import SOURCES as LATER
+from tests.proofs.forge_later import with_functions, with_ideal, with_law, with_uniqueness
 from tests.proofs.forge_learning import learning_sources, with_learning, with_ranks, with_stratum
 from tests.proofs.forge_maps import with_angles, with_layers, with_program, with_rounding, with_transcript
 from tests.proofs.mutations import Record, seal, standalone
@@ -278,11 +281,15 @@ FORGERS: dict[Forger, int] = {
     with_angles: 1,
     with_rounding: 1,
     with_layers: 5,
+    with_functions: 4,
+    with_uniqueness: 3,
+    with_ideal: 3,
+    with_law: 2,
 }
-"""The share of each in percent."""
+"""The share of each, more or less in percent."""
 
 
-OWN_SOURCES = {with_transcript: transcripts, with_layers: deep_maps}
+OWN_SOURCES = {with_transcript: transcripts, with_layers: deep_maps, **LATER}
 OWN_SOURCES |= dict.fromkeys((with_program, with_angles, with_rounding), traced)
 OWN_SOURCES |= dict.fromkeys((with_learning, with_ranks, with_stratum), learning_sources)
 

@@ -81,11 +81,11 @@ HEAD_PAIRS = 10**6  # Pairs of heads whose matrices are compared.
 
 # comparisons
 BALL_PRODUCTS = 2 * 10**6  # Products of balls for the outputs of two networks at one input.
-SEPARATING_BITS = (256, 1024)  # Precisions of these balls, tried in turn.
+ENCLOSING_BITS = (256, 1024)  # Precisions of these balls, tried in turn.
 POWER_BITS = 10**8  # Bits of an output of a deep lightning network, which grow as 3^l.
 QUADRIC_WIDTH = 64  # Variables of quadrics that are factored.
 TELLING_INPUTS = 12  # Small inputs at which an output that is not zero is looked for: almost every one has it.
-SIGN_CHOICES = 2**12  # Choices of the signs of heads that are tried one by one.
+RECHECKED_SIGNS = 2**12  # Choices of the signs of heads that are tried one by one.
 
 # ideals
 COUNTED_COORDINATES = 80  # Coordinates of a layer whose equations are counted degree by degree.

@@ -17,10 +17,10 @@ from attngeom.exact.domains import GF, QQ, Array, Balls, Domain
 from attngeom.exact.numbers import BIG_PRIME, WORD_PRIME
 from attngeom.limits.recheck import (
     BALL_PRODUCTS,
+    ENCLOSING_BITS,
     JACOBIAN_PRODUCTS,
     MATRIX_PRODUCTS,
     RECHECKED_PARAMETERS,
-    SEPARATING_BITS,
 )
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
@@ -81,8 +81,8 @@ class FunctionsClaim:
         argument = read_choice(witness.get("argument"), ARGUMENTS, "argument")
         data = read_object(witness, ("argument", *ARGUMENTS[argument]), "witness")
         if argument == "virtual":
-            found, why = decide_virtual(self.first, self.second)
-            require(found is self.same, f"what the function shows of (M, L) does not say so: {why}")
+            same, why = decide_virtual(self.first, self.second)
+            require(same is self.same, f"what the function shows of (M, L) does not say so: {why}")
             return Proof("certified", why)
         if argument == "layers":
             return Proof("certified", self._check_layers())
@@ -139,7 +139,7 @@ class FunctionsClaim:
         polynomial = architecture.kind == "lightning"
         afford(2 * work, JACOBIAN_PRODUCTS if polynomial else BALL_PRODUCTS, "products at the input")
         X = read_array(read_matrix(value, d, t, "input"), (d, t), QQ, "input")
-        domains: list[Domain] = [GF(WORD_PRIME), GF(BIG_PRIME)] if polynomial else list(map(Balls, SEPARATING_BITS))
+        domains: list[Domain] = [GF(WORD_PRIME), GF(BIG_PRIME)] if polynomial else list(map(Balls, ENCLOSING_BITS))
         for domain in domains:
             try:
                 one, two = (evaluate(side.to(domain), domain.convert(X), domain) for side in (self.first, self.second))

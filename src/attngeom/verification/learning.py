@@ -22,7 +22,7 @@ from attngeom.network.weights import Head, Weights
 from attngeom.results import Proof
 from attngeom.verification.budget import afford, afford_elimination, height
 from attngeom.verification.learning_deep import deficient_softmax, lightning_heads, without_values
-from attngeom.verification.learning_laws import LAW_KEYS, Law
+from attngeom.verification.learning_laws import LAW_KEYS, LearningLaw
 from attngeom.verification.learning_pairs import HeadMatrices, RankedMatrix, Twice, plus, times
 from attngeom.verification.learning_ranks import check_ranks
 from attngeom.verification.points import place_key
@@ -49,7 +49,7 @@ class LearningClaim:
     weights: Weights
     value: Fraction
     multiplicity: int
-    law: Law
+    law: LearningLaw
 
     @classmethod
     def from_json(cls, record: Any) -> LearningClaim:
@@ -66,7 +66,7 @@ class LearningClaim:
             )
         value = Fraction(int(rational.p), int(rational.q))
         multiplicity = read_integer(claim["multiplicity"], 1, 10**6, "multiplicity")
-        return cls(weights, value, multiplicity, Law.from_json(claim, architecture))
+        return cls(weights, value, multiplicity, LearningLaw.from_json(claim, architecture))
 
     def __str__(self) -> str:
         """The claim in words, with every field of the architecture by name and a digest of the weights."""

@@ -26,7 +26,7 @@ LAW_KEYS = ("loss", "vocabulary", "inputs")
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class LearningLaw:
     """Squared errors or cross-entropy; inputs with a density, or exactly the ``inputs`` (N, d_0, t), all of them."""
 
     loss: str
@@ -34,7 +34,7 @@ class Law:
     words: str
 
     @classmethod
-    def from_json(cls, claim: Mapping[str, Any], architecture: Architecture) -> Law:
+    def from_json(cls, claim: Mapping[str, Any], architecture: Architecture) -> LearningLaw:
         """The law of a claim; a vocabulary stands for all sequences of its columns."""
         d, t = architecture.widths[0], architecture.tokens
         loss = read_choice(claim["loss"], ("cross-entropy",), "loss") if "loss" in claim else "squared"

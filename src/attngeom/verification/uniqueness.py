@@ -15,7 +15,7 @@ import numpy as np
 
 from attngeom.errors import FormatError
 from attngeom.exact.domains import QQ, Array
-from attngeom.limits.recheck import HEAD_PAIRS, RECHECKED_PARAMETERS, SIGN_CHOICES
+from attngeom.limits.recheck import HEAD_PAIRS, RECHECKED_PARAMETERS, RECHECKED_SIGNS
 from attngeom.network.architecture import Architecture
 from attngeom.network.weights import Weights
 from attngeom.results import Proof
@@ -122,7 +122,7 @@ class UniquenessClaim:
         shown = {key for key in form if key}
         named = {key for key in map(_up_to_sign, seen) if key}
         require(named == shown, "two heads with A and −A have the same V, which does not show A")
-        afford(2 ** len(classes), SIGN_CHOICES, "choices of signs")
+        afford(2 ** len(classes), RECHECKED_SIGNS, "choices of signs")
         own = _names(heads, architecture)
         width = min(layer.d_in, layer.d_out, layer.value_width or layer.d_in)
         for family in _families(classes, total, spare, width):

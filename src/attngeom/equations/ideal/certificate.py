@@ -7,7 +7,7 @@ from dataclasses import asdict
 from attngeom.equations.ideal.records import CompletenessResult
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
-from attngeom.verification.ideals import Layer
+from attngeom.verification.ideals import LayerSizes
 from attngeom.verification.records import Certificate
 
 
@@ -24,7 +24,7 @@ def certify_complete(variety: Variety, found: CompletenessResult) -> Certificate
     """
     if variety.hidden:
         raise InputError("no certificate can be written: the ideal of a deep network has no complete list")
-    layer = Layer(
+    layer = LayerSizes(
         variety.d,
         variety.a,
         variety.tokens,
