@@ -163,7 +163,8 @@ def check(answer, command):
     assert card[0] == answer.standing in STANDINGS
     # Nothing is said twice: neither the standing in front of the reason nor a row that repeats it.
     assert not card[1].split()[0].startswith(answer.standing) and ("proven", "yes") not in pairwise(card)
-    json.loads(to_json(answer.to_json()))
+    record = json.loads(to_json(answer.to_json()))
+    assert (record["standing"], record["reason"]) == (answer.standing, answer.reason)
     if command is not None:
         # Seconds differ between two runs.
         words = [" ".join(line.split()) for line in text.splitlines() if not line.startswith("method")]

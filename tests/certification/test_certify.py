@@ -31,7 +31,8 @@ def checked(coefficients: Coefficients, attention: int | None = None) -> Certifi
     """The decision, after its certificate was verified through JSON."""
     result = certify(coefficients, attention)
     assert result.certificate is not None and result.standing == "proven"
-    assert str(result).startswith(f"verdict  {result.verdict}\nreason   {result.reason}")
+    said = {"verdict": result.verdict, "standing": result.standing, "reason": result.reason}
+    assert dict(list(result.rows().items())[:3]) == said
     verdict = verify(result.certificate.to_json())
     assert verdict.valid, verdict.reason
     return result

@@ -78,7 +78,7 @@ class Recheck(Result):
         return {
             "valid": self.valid,
             "claim": f"{self.facts} facts of the store",
-            "reason": self.reason,
+            **self.select("standing", "reason"),
             **self.select("facts", "certificates", "sums", "recomputed"),
             "unchecked_facts": len(self.unchecked),
             "unchecked_fields": self.unchecked_fields,

@@ -52,7 +52,7 @@ class HeadsCertification(Decision):
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {
-            **self.select("verdict", "reason"),
+            **self.select("verdict", "standing", "reason"),
             "exact": self.is_exact,
             **self.select("heads", "attention", "value"),
         }

@@ -70,12 +70,12 @@ class LayersCertification(Result):
         return Certificate(claim, self.evidence(), {"seed": self.seed, "primes": []})
 
     def to_json(self) -> dict[str, Any]:
-        record = {**self.select("verdict", "reason"), "exact": True, **self.select("layers", "causal")}
+        record = {**self.select("verdict", "standing", "reason"), "exact": True, **self.select("layers", "causal")}
         key = "weights" if self.values is not None else "witness"
         return record if self.verdict == "undecided" else {**record, key: self.evidence()}
 
     def rows(self) -> Mapping[str, Any]:
-        return {"verdict": self.verdict, "reason": self.reason}
+        return {"verdict": self.verdict, "standing": self.standing, "reason": self.reason}
 
 
 def certify_layers(given: PolynomialMap, layers: int, causal: bool = False, seed: int = 0) -> LayersCertification:

@@ -101,7 +101,7 @@ class Certification(Decision):
 
     def to_json(self) -> dict[str, Any]:
         """The answer of the command line: verdict, reason, rank, and weights or the violated invariant."""
-        record = {**self.select("verdict", "reason"), "exact": self.is_exact, **self.select("rank", "attention")}
+        record = {**self.select("verdict", "standing", "reason"), "exact": self.is_exact, **self.select("rank", "attention")}
         if self.points:
             width = max(self.attention or self.rank or 1, 1)
             fits = self.rank is not None and self.rank <= width
@@ -118,7 +118,7 @@ class Certification(Decision):
         return record
 
     def rows(self) -> Mapping[str, Any]:
-        lines: dict[str, Any] = {"verdict": self.verdict, "reason": self.reason}
+        lines: dict[str, Any] = {"verdict": self.verdict, "standing": self.standing, "reason": self.reason}
         if self.rank is not None:
             lines["rank A"] = self.rank
         if self.distance is not None:

@@ -156,7 +156,7 @@ class Comparison(Result):
         lines: dict[str, Any] = {
             VERDICTS[self.same_function]: "",
             "reason": self.reason,
-            "proven": "yes" if self.is_proven else "no",
+            "standing": self.standing,
         }
         if self.error_probability is not None:
             lines["error probability"] = f"at most {self.error_probability:.1e}"

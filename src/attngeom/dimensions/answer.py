@@ -145,6 +145,7 @@ class Dimension(Result):
             **self.select("lower_bound", "upper_bound", "is_proven", "method", "prime", "seed"),
             "seconds": round(self.seconds, 6),
             "error_probability": self.error_probability,
+            **self.select("standing", "reason"),
             "status": self.reason,
         }
 
@@ -156,8 +157,8 @@ class Dimension(Result):
             rows |= {f"  {name}": f"{loss:,}  {LOSSES[name]}" for name, loss in self.fiber.items() if loss}
         lower = "not computed" if self.lower_bound is None else f"{self.lower_bound:,}"
         rows["proven bounds"] = f"lower {lower}, upper {self.upper_bound:,}"
-        rows["proven"] = "yes" if self.is_proven else "no"
-        rows["status"] = self.reason
+        rows["standing"] = self.standing
+        rows["reason"] = self.reason.removeprefix(f"{self.standing}: ")
         if self.error_probability is not None:
             rows["error probability"] = f"at most {self.error_probability:.1e} that random points hide a larger one"
         if self.formula is not None:

@@ -33,7 +33,7 @@ class UpperBound(Result):
     parts: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "parts": dict(self.parts)}
+        return {**self.select("value", "standing", "reason"), "parts": dict(self.parts)}
 
     def rows(self) -> Mapping[str, Any]:
         return {"upper bound": self.value, **{name: loss for name, loss in self.parts.items() if loss}}

@@ -50,7 +50,7 @@ class Estimate(Result):
     prime: int
 
     def to_json(self) -> dict[str, Any]:
-        return self.select("value", "error_probability", "trials", "prime", "seed")
+        return self.select("value", "standing", "reason", "error_probability", "trials", "prime", "seed")
 
     def rows(self) -> Mapping[str, Any]:
         return {"rank at random points": self.value, "reason": self.reason}

@@ -66,7 +66,7 @@ class PointRank(Result):
 
     def to_json(self) -> dict[str, Any]:
         claim = self.select("rank", "lower_bound", "upper_bound", "is_exact", "generic", "defect")
-        return claim | self.select("method", "prime", "seed", "error_probability")
+        return claim | self.select("standing", "reason", "method", "prime", "seed", "error_probability")
 
     def rows(self) -> Mapping[str, Any]:
         how = "exact" if self.is_exact else f"between {self.lower_bound} and {self.upper_bound}"

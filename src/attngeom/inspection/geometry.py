@@ -147,6 +147,7 @@ class Inspection(Result):
         return {
             "architecture": self.weights.architecture.to_json(),
             "exact": self.weights.domain.is_exact,
+            **self.select("standing", "reason"),
             "stratum": None if self.stratum is None else self.stratum.to_json(),
             "virtual_fiber": None if self.fiber is None else self.fiber.to_json(),
             "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],

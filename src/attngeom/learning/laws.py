@@ -114,6 +114,7 @@ class Laws(Result):
             "count": self.count,
             "at_most": self.most,
             "is_complete": self.is_complete,
+            **self.select("standing", "reason"),
             "status": self.reason,
             "seed": self.seed,
         }
@@ -129,7 +130,7 @@ class Laws(Result):
         rows["listed laws"] = f"{self.listed:,}"
         rows["independent laws"] = "not computed" if self.count is None else f"{self.count:,}"
         rows["complete"] = "proven" if self.is_complete else "not proven"
-        rows["status"] = self.reason
+        rows["reason"] = self.reason
         return rows
 
 

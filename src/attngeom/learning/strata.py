@@ -53,7 +53,7 @@ class LearningTable(Result):
     def to_json(self) -> dict[str, Any]:
         return {
             "architecture": self.architecture.to_json(),
-            "is_proven": self.is_proven,
+            **self.select("is_proven", "standing", "reason"),
             "scope": self.scope,
             "strata": [stratum.to_json() for stratum in self.strata],
         }

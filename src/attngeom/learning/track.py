@@ -121,7 +121,7 @@ class Track(Result):
             "laws": {"count": self.laws.count, "is_complete": self.laws.is_complete},
             "largest_drift": self.largest_drift,
             "checkpoints": [snapshot.to_json() for snapshot in self.snapshots],
-            "standing": self.standing,
+            **self.select("standing", "reason"),
             "status": self.reason,
             "seed": self.seed,
         }

@@ -78,7 +78,7 @@ class Fingerprint(Result):
             "seed": self.seed,
             "prime": P,
             "error_probability": self.error_probability,
-            "standing": self.standing,
+            **self.select("standing", "reason"),
         }
 
     def rows(self) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ class LowerBound(Result):
     transcript: Transcript | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return self.select("value", "method", "prime", "seed", "tokens", "samples")
+        return self.select("value", "standing", "reason", "method", "prime", "seed", "tokens", "samples")
 
     def rows(self) -> Mapping[str, Any]:
         how = self.method if self.prime is None else f"{self.method} mod {self.prime}"

@@ -107,7 +107,7 @@ class Recovery(Result):
 
     def to_json(self) -> dict[str, Any]:
         record = {
-            **self.select("outcome", "reason"),
+            **self.select("outcome", "standing", "reason"),
             "num_points": len(self.weights),
             "exact": self.is_exact,
             "domain": self.domain.name,

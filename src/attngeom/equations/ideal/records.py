@@ -355,6 +355,7 @@ class IdealSummary(Result):
         record = {
             **self.variety.describe(),
             "model": self.variety.model,
+            **self.select("standing", "reason"),
             "method": self.method,
             "primes": list(self.primes),
             "seed": self.seed,

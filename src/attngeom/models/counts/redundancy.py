@@ -70,7 +70,7 @@ class Redundancy(Result):
 
     def to_json(self) -> dict[str, Any]:
         parts: dict[str, Any] = {name: self.part(name) for name in PART_NAMES}
-        return {**parts, "total": self.total, "layer_scope": self.layer_scope}
+        return {**parts, **self.select("total", "layer_scope", "standing", "reason")}
 
     def rows(self) -> Mapping[str, Any]:
         parts: dict[str, str] = {name: f"{self.part(name):,}" for name in PART_NAMES if self.part(name)}
