@@ -101,7 +101,11 @@ class Certification(Decision):
 
     def to_json(self) -> dict[str, Any]:
         """The answer of the command line: verdict, reason, rank, and weights or the violated invariant."""
-        record = {**self.select("verdict", "standing", "reason"), "exact": self.is_exact, **self.select("rank", "attention")}
+        record = {
+            **self.select("verdict", "standing", "reason"),
+            "exact": self.is_exact,
+            **self.select("rank", "attention"),
+        }
         if self.points:
             width = max(self.attention or self.rank or 1, 1)
             fits = self.rank is not None and self.rank <= width
