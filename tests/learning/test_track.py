@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_bad_runs_are_refused():
         track([])
     broken = weights.vector().copy()
     broken[3] = np.nan
-    with pytest.raises(InputError, match="NaN or infinite"):
+    with pytest.raises(InputError, match="checkpoint 1: entries beyond the range"):
         track([weights, Weights.from_vector(weights.architecture, broken, RR)])
 
 
@@ -154,3 +155,43 @@ def test_the_command_refuses_bad_input_in_one_line(checkpoints, extra, words, ca
     assert run(["track", *checkpoints, *extra]) == 2
     found = capfd.readouterr()
     assert found.out == "" and words in found.err and len(found.err.splitlines()) == 1
+
+
+def one_head(K, domain=QQ):
+    """d = d' = 3, a = 2: Q of rank two, V = 1."""
+    tensors = {"layers.0.K": K, "layers.0.Q": [[1, 2, 0], [0, 1, 1]], "layers.0.V": np.eye(3, dtype=int).tolist()}
+    return Weights.from_tensors(Architecture((3, 3), 2, tokens=2), tensors, domain)
+
+
+@pytest.mark.parametrize("domain", [QQ, RR], ids=["exact", "floats"])
+def test_weights_in_a_stratum_have_its_pair_as_their_own(domain):
+    """rk K = rk A = 1, rk Q = 2: by Theorem A0 that of A is (7/2, 1); with Q cut to rank one it would be (7/2, 2)."""
+    (snapshot,) = track([one_head([[1, 2, 3], [2, 4, 6]], domain)]).snapshots
+    assert snapshot.stratum == "rk A = 1 of 2" and snapshot.nearest.name == "A"
+    assert snapshot.pair == snapshot.nearest_pair == Pair(Fraction(7 + 9 - 1, 2))
+
+
+def test_exact_weights_have_exact_ranks():
+    """A second singular value that floats do not see is there, and λ is that of the exact weights."""
+    weights = one_head([[1, 2, 3], [0, f"1/{10**30}", 0]])
+    exact, floats = (track([w]).snapshots[0] for w in (weights, weights.to(RR)))
+    assert exact.stratum == "generic" and str(exact.pair) == "(8, 1)" and exact.blocks[0].rank == 2
+    assert floats.stratum == "rk A = 1 of 2" and str(floats.pair) == "(15/2, 1)"
+
+
+@pytest.mark.parametrize("power", [400, -400])
+def test_exact_weights_beyond_floats_are_refused(power):
+    """They would be rounded to infinity, or to zero, which lies in another stratum."""
+    size = 10**power if power > 0 else f"1/{10**-power}"
+    weights = one_head([[1, 0, 0], [0, size, 0]])
+    with pytest.raises(InputError, match=r"odd\.json: entries beyond the range of floats"):
+        track([weights], ["run/odd.json"])
+
+
+def test_equal_heads_stay_equal_at_any_size():
+    """A_1 = A_2 with factors of very different sizes: no pair, whereas different A_h would have one (Theorem D)."""
+    architecture = Architecture((2, 2), 1, 3, "softmax", heads=2, value_width=1)
+    tensors = dict(random_weights(architecture, RR, seed=1).tensors())
+    for letter, size in (("K", 3 * 2.0**300), ("Q", 1 / (3 * 2.0**300))):
+        tensors[f"layers.0.heads.1.{letter}"] = tensors[f"layers.0.heads.0.{letter}"] * size
+    assert track([Weights.from_tensors(architecture, tensors, RR)]).snapshots[0].pair is None

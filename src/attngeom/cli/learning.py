@@ -18,7 +18,7 @@ from attngeom.cli.app import EXIT_UNDECIDED
 from attngeom.cli.options import Json, Seed, file_option
 from attngeom.cli.output import pairs, print_answer, working
 from attngeom.cli.output import table as table_of
-from attngeom.errors import InputError
+from attngeom.errors import FormatError, InputError
 from attngeom.interop import read_weights
 from attngeom.interop.arrays import read_array
 from attngeom.interop.learning_benchmark import write_benchmark
@@ -27,6 +27,7 @@ from attngeom.learning import global_learning_coefficient, learning_coefficient,
 from attngeom.learning.laws import conserved_quantities
 from attngeom.learning.losses import LOSSES
 from attngeom.learning.track import Snapshot, track
+from attngeom.network import Weights
 from attngeom.verification import write_certificate
 
 BENCHMARK = "Write weights, λ, m and a torch module for estimators."
@@ -158,7 +159,7 @@ def track_command(
 
         check_format(plot)
     with working("tracking"):
-        course = track([read_weights(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
+        course = track([_read_named(path) for path in checkpoints], [str(path) for path in checkpoints], seed)
     if plot is not None:
         draw_track(course, plot)
     there = "(λ, m) of the nearest stratum"
@@ -166,6 +167,16 @@ def track_command(
     rows = [_row(snapshot, course.dimension) for snapshot in course.snapshots]
     shown = table_of(columns, rows, left=(columns[0], columns[2]))
     print_answer(json, course.to_json(), pairs("training run, measured in double precision", course.rows()), shown)
+
+
+def _read_named(path: Path) -> Weights:
+    """One of several files, which errors name."""
+    try:
+        return read_weights(path)
+    except (InputError, FormatError) as error:
+        if path.name in str(error):
+            raise
+        raise type(error)(f"{path.name}: {error}") from None
 
 
 def _row(snapshot: Snapshot, dimension: int | None) -> list[str]:

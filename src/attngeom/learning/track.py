@@ -149,7 +149,8 @@ class Track(Result):
 def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, seed: int = 0) -> Track:
     """Ranks, strata, drift of conserved quantities along checkpoints of one architecture, in their order.
 
-    Exact weights are rounded to floats. The laws are those of gradient flow: drift says how far the run was from it.
+    Ranks and (λ, m) of exact weights are exact; all else is measured at the nearest floats. The laws are those of
+    gradient flow: drift says how far the run was from it.
 
     >>> from attngeom.network import Architecture, random_weights
     >>> w = random_weights(Architecture((3, 3), 2), RR, seed=0)
@@ -165,13 +166,13 @@ def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, se
             raise InputError(
                 f"{Path(label).name[:60]}: another architecture than the first; give checkpoints of one run"
             )
-    floats = [weights.to(RR) for weights in checkpoints]
+    floats = [_rounded(weights, Path(label).name[:60]) for label, weights in zip(labels, checkpoints)]
     laws = conserved_quantities(architecture, seed=seed)
     drifts = law_drifts(laws, floats)
     known = (
         dimension(architecture, seed=seed).dimension if architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
     )
-    snapshots = tuple(_snapshot(*parts, known, seed) for parts in zip(labels, floats, drifts))
+    snapshots = tuple(_snapshot(*parts, known, seed) for parts in zip(labels, checkpoints, floats, drifts))
     return Track(
         standing="estimate",
         reason="ranks, distances and drifts are measured in floats",
@@ -180,6 +181,20 @@ def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, se
         dimension=known,
         snapshots=snapshots,
     )
+
+
+def _rounded(weights: Weights, label: str) -> Weights:
+    """The nearest floats, none of which is 0 where the entry is not."""
+    try:
+        floats = weights.to(RR)
+        lost = any(bool(x) and not y for x, y in zip(weights.vector().tolist(), floats.vector().tolist()))
+    except InputError:
+        lost = True
+    if lost:
+        raise InputError(
+            f"{label}: entries beyond the range of floats given; finite ones of moderate size are required"
+        )
+    return floats
 
 
 def law_drifts(laws: Laws, run: Sequence[Weights]) -> list[float | None]:
@@ -199,11 +214,16 @@ def _scaled(weights: Weights, size: float) -> Weights:
     return Weights.from_vector(weights.architecture, weights.vector() / size, RR)
 
 
-def _snapshot(name: str, weights: Weights, drift: float | None, known: int | None, seed: int) -> Snapshot:
+def _snapshot(
+    name: str, given: Weights, weights: Weights, drift: float | None, known: int | None, seed: int
+) -> Snapshot:
+    """What is seen of the weights as given, and of their floats."""
     blocks = tuple(block for _, block, _ in _blocks(weights))
+    if given.domain.is_exact:
+        blocks = tuple(map(_with_rank, blocks, _exact_ranks(given)))
     jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
-    pair, why = _own_pair(weights, seed)
-    nearest, nearest_pair, nearest_why = _nearest(weights, blocks, known, seed)
+    pair, why = _own_pair(given, seed)
+    nearest, nearest_pair, nearest_why = _nearest(weights, blocks, (pair, why), known, seed)
     size = float(np.abs(weights.vector()).max())
     norm = size * float(np.linalg.norm(weights.vector() / size)) if size else 0.0
     return Snapshot(name, norm, blocks, pair, why, nearest, nearest_pair, nearest_why, jacobian, drift)
@@ -213,21 +233,22 @@ def _own_pair(weights: Weights, seed: int) -> tuple[Pair | None, str]:
     """(λ, m) at the checkpoint itself, and why it is, or is not, known."""
     if weights.architecture.num_parameters > LOCAL_RANK_PARAMETERS:
         return None, f"(λ, m) is measured up to {LOCAL_RANK_PARAMETERS:,} parameters"
-    return _pair_at(in_range(weights), seed)
+    return _pair_at(weights if weights.domain.is_exact else _in_reach(weights), seed)
 
 
 def _nearest(
-    weights: Weights, blocks: tuple[BlockRank, ...], known: int | None, seed: int
+    weights: Weights, blocks: tuple[BlockRank, ...], own: tuple[Pair | None, str], known: int | None, seed: int
 ) -> tuple[BlockRank | None, Pair | None, str]:
     """The block whose next smaller rank is nearest among those that are singular, with (λ, m) there and why.
 
-    A smaller rank is not singular if (λ, m) = (D/2, 1) there, as at generic weights of dimension D.
+    A smaller rank is not singular if (λ, m) = (D/2, 1) there, as at generic weights of dimension D. Weights that have
+    a smaller rank are in that stratum, with the pair that is their own.
     """
     ordered = sorted(blocks, key=lambda block: block.distance)
     if weights.architecture.num_parameters > LOCAL_RANK_PARAMETERS:
         return ordered[0], None, f"(λ, m) is measured up to {LOCAL_RANK_PARAMETERS:,} parameters"
     for block in ordered[:BLOCKS_TRIED]:
-        pair, why = _pair_at_cut(weights, block, seed)
+        pair, why = own if block.rank < block.full else _pair_at_cut(weights, block, seed)
         if pair is None or known is None or pair != Pair.coordinates(known):
             return block, pair, why
     return None, None, "no smaller rank of one of the nearest matrices is singular"
@@ -255,6 +276,20 @@ def _blocks(weights: Weights) -> Iterator[tuple[tuple[int, int, str], BlockRank,
                 yield (index, place, letter), _measure(f"{letter}{tag}", factors), factors
 
 
+def _exact_ranks(weights: Weights) -> Iterator[int]:
+    """The ranks of A and of the value map of every head, in the order of :func:`_blocks`."""
+    for heads, values in zip(weights.attention_matrices(), weights.value_matrices()):
+        for A, V in zip(heads, values):
+            yield from (weights.domain.rank(A), weights.domain.rank(V))
+
+
+def _with_rank(block: BlockRank, rank: int) -> BlockRank:
+    """The block with its exact rank."""
+    if rank == block.rank:
+        return block
+    return replace(block, rank=rank, gap=None, distance=block.distance if rank == block.full else 0.0)
+
+
 def _measure(name: str, factors: Factors) -> BlockRank:
     """The rank, the gap and the relative distance to a smaller rank, from singular values of the matrix at norm 1."""
     left, right = factors
@@ -280,7 +315,12 @@ def _singular_values(left: Array, right: Array | None) -> Array:
 
 def _pair_at_cut(weights: Weights, block: BlockRank, seed: int) -> tuple[Pair | None, str]:
     """(λ, m) at the weights with the block cut to the next smaller rank, and why it is, or is not, known."""
-    return _pair_at(cut_block(in_range(weights), block.name), seed)
+    return _pair_at(cut_block(_in_reach(weights), block.name), seed)
+
+
+def _in_reach(weights: Weights) -> Weights:
+    """Weights of any size in the range of floats, where scales change no (λ, m): for one head, no skip connection."""
+    return in_range(weights) if weights.architecture.has_virtual_weights else weights
 
 
 def _pair_at(weights: Weights, seed: int) -> tuple[Pair | None, str]:
