@@ -36,6 +36,11 @@ class Group(ABC):
     def dimension(self) -> int:
         """The dimension of one copy."""
 
+    @property
+    def keeps_lengths(self) -> bool:
+        """Whether no element changes the length of a row."""
+        return False
+
     @abstractmethod
     def symbol(self, copies: int) -> str:
         """The name of the group, to a power."""
@@ -281,6 +286,10 @@ class Orthogonal(Matrices):
     def dimension(self) -> int:
         return self.size * (self.size - 1) // 2
 
+    @property
+    def keeps_lengths(self) -> bool:
+        return True
+
     def symbol(self, copies: int) -> str:
         return f"O({self.size})^{copies}"
 
@@ -405,6 +414,58 @@ class ComplexScales(Diagonal):
 
     def tangents(self) -> Array:
         return np.concatenate([np.eye(self.size), 1j * np.eye(self.size)])
+
+
+class Phases(Diagonal):
+    """U(1)ⁿ, what commutes with rotations by n different frequencies and keeps lengths.
+
+    >>> Phases(3).dimension, Phases(3).fiber(2, 0)
+    (3, 3)
+    """
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    @property
+    def keeps_lengths(self) -> bool:
+        return True
+
+    def symbol(self, copies: int) -> str:
+        return f"U(1)^{self.size * copies}"
+
+    def fiber(self, carried: int, dual: int) -> int:
+        """The dimension of the orbit of (T, S): rows without columns are not moved."""
+        return self.dimension * (carried + dual > 0)
+
+    def random(self, sampler: Sampler, copies: int) -> Array:
+        return sampler.phases(copies, self.size)
+
+    def tangents(self) -> Array:
+        return 1j * np.eye(self.size)
+
+    def moment(self, carried: Array, dual: Array) -> Array:
+        """None: the norm is constant on the orbit."""
+        return np.zeros(carried.shape[:-1])
+
+    def match(self, goal: Array, rows: Array, duals: tuple[Array, Array] | None = None) -> Array:
+        """The turn of each row in least squares; 1 where there is none."""
+        inner = (rows.conj() * goal).sum(axis=-1)
+        if duals is not None:
+            own, other = duals
+            inner = inner + (other.conj() * own).sum(axis=-1).reshape(len(inner), -1, self.size).sum(axis=1)
+        sizes = np.abs(inner)
+        return np.where(sizes > 0, inner / np.where(sizes > 0, sizes, 1.0), 1.0)
+
+    def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:
+        """A positive pivot of T_i."""
+        places = first_largest(np.abs(carried[..., :columns]))[..., None]
+        pivots = np.take_along_axis(carried, places, axis=-1)[..., 0]
+        sizes = np.abs(pivots)
+        factors = np.where(sizes > 0, pivots.conj() / np.where(sizes > 0, sizes, 1.0), 1.0)
+        moved = self.act(factors, carried)
+        np.put_along_axis(moved, places, sizes[..., None], axis=-1)
+        return moved, self.act(factors, dual)
 
 
 class RealScales(Diagonal):

@@ -82,6 +82,8 @@ def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
 
 def route(scores: Array, spec: Experts, correction: Array | None) -> Array:
     """Weight of every expert for one token, zero for those that are not chosen."""
+    if spec.router == "sparsemixer":
+        return _drawn(scores, spec)
     chance = scipy.special.expit(scores) if spec.router == "sigmoid" else np.exp(scores - scores.max())
     if spec.router == "softmax":
         chance = chance / chance.sum()
@@ -101,10 +103,25 @@ def route(scores: Array, spec: Experts, correction: Array | None) -> Array:
     return np.asarray(weights * spec.factor)
 
 
+def _drawn(scores: Array, spec: Experts) -> Array:
+    """The weights of two experts that are drawn one after the other."""
+    weights, left = np.zeros_like(scores), scores
+    for _ in range(spec.active):
+        best = int(left.argmax())
+        near = left[best] - scores <= spec.nearness * np.maximum(np.abs(scores), left[best])
+        weights[best] = spec.factor / np.exp(left - left[best])[near].sum()
+        left = np.where(np.arange(len(scores)) == best, -np.inf, left)
+    return weights
+
+
 def apply_experts(x: Array, spec: Experts, weights: ExpertsWeights) -> Array:
     scores = weights.router(x.T).T
     routed = np.stack([route(row, spec, weights.correction) for row in scores])
-    y = sum(routed[:, e : e + 1] * apply_mlp(x, spec.expert, expert) for e, expert in enumerate(weights.experts))
+    shares = [routed[:, e : e + 1] for e in range(spec.count)]
+    if spec.scales_inputs:
+        y = sum(apply_mlp(share * x, spec.expert, expert) for share, expert in zip(shares, weights.experts))
+    else:
+        y = sum(share * apply_mlp(x, spec.expert, expert) for share, expert in zip(shares, weights.experts))
     if spec.shared is not None and weights.shared is not None:
         shared = apply_mlp(x, spec.shared, weights.shared)
         gate = weights.shared_gate
@@ -156,7 +173,7 @@ def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: Attentio
         rotated_q = rotated_q * angles[:, : len(x)]
         rotated_k = np.repeat(rotated_k * angles[:, : len(source)], heads // len(rotated_k), axis=0)
         scores = scores + spec.rotary.amplitude**2 * (rotated_q.transpose(0, 2, 1) @ rotated_k.conj()).real
-    scores = scores * spec.scale
+    scores = scores * spec.scale * spec.temperatures(len(x))[:, None]
     if spec.softcap is not None:
         scores = spec.softcap * np.tanh(scores / spec.softcap)
     return np.asarray(scores)

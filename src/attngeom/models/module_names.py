@@ -32,7 +32,7 @@ EXPERTS = {
         ("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen2_moe", "qwen3_moe", "qwen3_next"),
         decoders.EXPERTS,
     ),
-    "mixtral": llama.EXPERTS,
+    **dict.fromkeys(("mixtral", "phimoe"), llama.EXPERTS),
 }
 """Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
 
@@ -99,6 +99,7 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
             for e in range(count)
             for row, place in places.items()
         ]
+    name = name.replace("mlp.router.", f"{decoders.EXPERTS.router}.")
     return [(name.replace(f"{decoders.EXPERTS.router}.", f"{stored.router}."), None)]
 
 

@@ -116,7 +116,7 @@ def even_rows(block: TransformerBlock, layer: LayerWeights) -> tuple[LayerWeight
     """
     together: dict[tuple[str, str], list[tuple[RowFactor, Array]]] = {}
     for factor in factors(block):
-        if isinstance(factor, RowFactor):
+        if isinstance(factor, RowFactor) and not factor.acting(layer).keeps_lengths:
             # Errors of rotated and plain rows of a head are measured together, so they are evened together.
             together.setdefault((factor.place, factor.topic), []).append((factor, _shifts(factor, layer)))
     parts = []

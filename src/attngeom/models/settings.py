@@ -16,7 +16,9 @@ STORAGE = frozenset(
 )  # fmt: skip
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""
 
-LATER = frozenset({"relative", "output_gate", "least_step"})
+LATER = frozenset(
+    {"relative", "output_gate", "least_step", "chunk", "temperature", "scales_inputs", "nearness"}
+)
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 
 HARMLESS = frozenset(
@@ -115,7 +117,7 @@ def is_size(key: str, pair: Sequence[Any]) -> bool:
     return key.split(".")[-1] in SIZES or (None in pair and key.split(".")[-1] not in OPTIONAL)
 
 
-OPTIONAL = frozenset({"window", "softcap", "limit"})
+OPTIONAL = frozenset({"window", "softcap", "limit", "chunk", "temperature"})
 """Constants that may be absent, which says as much as a value."""
 
 

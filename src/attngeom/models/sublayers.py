@@ -19,7 +19,7 @@ Scope = Literal["per_head", "each_head", "all_heads"]
 Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu", "relu", "relu2", "tanh", "sigmoid", "swiglu_oai"]
 DEGREES = {"relu": 1, "relu2": 2}
 """n of the activations with φ(cx) = cⁿ φ(x) for all c > 0."""
-Router = Literal["softmax", "sigmoid"]
+Router = Literal["softmax", "sigmoid", "sparsemixer"]
 
 SCORE_OPTIONS = ("qk_norm", "softcap", "sinks")
 """The options of scores in the words of the interface."""
@@ -172,7 +172,9 @@ class GroupedAttention(Checked):
     ``scale`` multiplies the scores, ``softcap`` c replaces a score s by c·tanh(s/c), ``sinks`` adds one learned logit
     per head to the denominator, ``alibi`` a fixed slope per head, times the scale if it is "scaled", ``window`` limits
     the distance (None: no limit), ``relative`` is a table of positions of this layer alone. ``output_gate``: what heads
-    mix is multiplied by sigmoids of a further map, entry by entry; it has a bias if queries have one.
+    mix is multiplied by sigmoids of a further map, entry by entry; it has a bias if queries have one. ``chunk`` c: a
+    token sees those of its own c places only. ``temperature`` (b, s): scores of token i, counted from 1, are multiplied
+    by 1 + s ln(1 + ⌊i/b⌋) (Llama 4).
     """
 
     heads: int
@@ -194,8 +196,13 @@ class GroupedAttention(Checked):
     latent: Latent | None = None
     relative: RelativeTable | None = None
     output_gate: bool = False
+    chunk: int | None = None
+    temperature: tuple[float, float] | None = None
 
     def check(self) -> None:
+        require(self.chunk is None or self.causal, "chunks of tokens that see later ones given; not known")
+        good = self.temperature is None or (self.temperature[0] > 0 and self.softcap is None)
+        require(good, "a temperature without a positive base, or with a softcap, given; not known")
         plain = self.relative is None or (self.rotary is None and not self.alibi and not self.sinks)
         if self.relative is not None:
             self.relative.check_for(self.sees_later)
@@ -279,7 +286,21 @@ class GroupedAttention(Checked):
         """(queries, keys): whether token i sees token j."""
         distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
         seen = np.ones((queries, keys), bool) if self.sees_later else distance >= 0
+        if self.chunk is not None:
+            seen &= np.arange(queries)[:, None] // self.chunk == np.arange(keys)[None, :] // self.chunk
         return seen if self.window is None else seen & (np.abs(distance) < self.window)
+
+    @property
+    def reach(self) -> int | None:
+        """How many tokens, itself among them, a token sees at most; None: all."""
+        return min((own for own in (self.window, self.chunk) if own is not None), default=None)
+
+    def temperatures(self, queries: int) -> Array:
+        """What the scores of each token are multiplied by."""
+        if self.temperature is None:
+            return np.ones(queries)
+        base, strength = self.temperature
+        return np.asarray(1 + strength * np.log1p(np.floor((np.arange(queries) + 1.0) / base)))
 
     @property
     def slopes(self) -> Array:
@@ -372,7 +393,11 @@ class Experts(Checked):
 
     ``correction`` is a stored bias that takes part in the choice only (DeepSeek-V3); ``expert_groups`` of which
     ``active_groups`` are kept before the choice; ``normalised`` divides the chosen scores by their sum; ``factor``
-    multiplies them. ``shared_gate``: the shared MLP is multiplied by σ(w·x) (Qwen2-MoE).
+    multiplies them. ``shared_gate``: the shared MLP is multiplied by σ(w·x) (Qwen2-MoE). ``scales_inputs``: scores
+    multiply what the chosen experts read, not what they write (Llama 4).
+
+    The router ``sparsemixer`` draws one expert, then one of the others: each with its share in the softmax of the
+    scores from which it was drawn that are below it by at most ``nearness`` times the larger of it and their size.
     """
 
     expert: MLP
@@ -387,8 +412,15 @@ class Experts(Checked):
     active_groups: int = 1
     normalised: bool = True
     factor: float = 1.0
+    scales_inputs: bool = False
+    nearness: float = 0.0
 
     def check(self) -> None:
+        drawn = self.router != "sparsemixer" or (self.active == 2 and self.expert_groups == 1 and not self.normalised)
+        require(drawn, "a router that draws two experts given with other numbers of experts, groups or weights")
+        plain = not self.scales_inputs or (self.router == "sigmoid" and not self.normalised and not self.correction)
+        plain &= not self.scales_inputs or not (self.expert.up_bias or self.expert.down_bias)
+        require(plain, "scaled inputs of experts with biases, or with a router that is no plain sigmoid given; not known")
         require(0 < self.active <= self.count, f"{self.active} active of {self.count} experts given; not possible")
         split = self.expert_groups > 0 and self.count % self.expert_groups == 0
         require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")

@@ -353,6 +353,66 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "max_source_positions": 8, "max_target_positions": 16, "decoder_start_token_id": 1,
          "suppress_tokens": None, "begin_suppress_tokens": None},
     ),
+    "phimoe": (
+        "PhimoeForCausalLM",
+        {**{k: v for k, v in LLAMA.items() if k != "head_dim"}, "hidden_size": 32, "intermediate_size": 6,
+         "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
+         "router_jitter_noise": 0.2},
+    ),
+    "persimmon": (
+        "PersimmonForCausalLM",
+        {**COMMON, "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 3,
+         "max_position_embeddings": 32, "partial_rotary_factor": 0.5},
+    ),
+    "llama4_text": (
+        "Llama4ForCausalLM",
+        {**LLAMA, "intermediate_size": 6, "intermediate_size_mlp": 20, "num_local_experts": 4,
+         "num_experts_per_tok": 2, "interleave_moe_layer_step": 2, "no_rope_layers": [1, 0],
+         "attention_chunk_size": 4, "floor_scale": 3, "attn_scale": 0.4},
+    ),
+    "minimax": (
+        "MiniMaxForCausalLM",
+        {**LLAMA, "hidden_size": 16, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2,
+         "layer_types": ["linear_attention", "full_attention"], "block_size": 4, "head_dim": 6,
+         "full_attn_alpha_factor": 1.5, "full_attn_beta_factor": 0.7, "linear_attn_alpha_factor": 1.3,
+         "linear_attn_beta_factor": 0.8, "mlp_alpha_factor": 1.2, "mlp_beta_factor": 0.9},
+    ),
+    "falcon_h1": (
+        "FalconH1ForCausalLM",
+        {**LLAMA, "hidden_size": 16, "head_dim": 6, "mamba_d_ssm": 16, "mamba_n_heads": 4, "mamba_d_head": 4,
+         "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_conv": 3, "mamba_chunk_size": 8, "mamba_rms_norm": True,
+         "embedding_multiplier": 3.0, "lm_head_multiplier": 0.5, "attention_in_multiplier": 0.8,
+         "attention_out_multiplier": 0.7, "ssm_in_multiplier": 1.2, "ssm_out_multiplier": 0.6, "key_multiplier": 0.9,
+         "mlp_multipliers": [0.7, 1.3], "ssm_multipliers": [0.6, 0.7, 0.8, 0.9, 1.1]},
+    ),
+    "olmo_hybrid": (
+        "OlmoHybridForCausalLM",
+        {**LLAMA, "hidden_size": 16, "head_dim": 4, "num_key_value_heads": 4, "layer_types": ["linear_attention", "full_attention"],
+         "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 5, "linear_value_head_dim": 6,
+         "linear_conv_kernel_dim": 3},
+    ),
+    "recurrent_gemma": (
+        "RecurrentGemmaForCausalLM",
+        {**LLAMA, "num_attention_heads": 3, "num_key_value_heads": 1, "lru_width": 12, "attention_window_size": 5,
+         "intermediate_size": 40, "block_types": ["recurrent", "attention"], "tie_word_embeddings": True},
+    ),
+    "electra_narrow": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 10}),
+    "albert": (
+        "AlbertForMaskedLM",
+        {**ENCODER, "pad_token_id": 0, "embedding_size": 10, "num_hidden_layers": 4, "num_hidden_groups": 2},
+    ),
+    "deberta-v2": (
+        "DebertaV2ForMaskedLM",
+        {**ENCODER, "pad_token_id": 0, "relative_attention": True, "position_buckets": 4, "max_relative_positions": -1,
+         "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm", "share_att_key": True,
+         "position_biased_input": False, "type_vocab_size": 0, "max_position_embeddings": 16},
+    ),
+    "beit": (
+        "BeitForImageClassification",
+        {**IMAGE, "intermediate_size": 20, "use_relative_position_bias": True, "use_absolute_position_embeddings": True},
+    ),
+    "clip": ("CLIPModel", {"text_config": ENCODER, "vision_config": {**IMAGE, "hidden_size": 18, "intermediate_size": 20}, "projection_dim": 7}),
+    "siglip": ("SiglipModel", {"text_config": {**ENCODER}, "vision_config": {**IMAGE, "intermediate_size": 20}}),
 }  # fmt: skip
 ATTENTION = {"falcon_alibi": "sdpa"}
 """Eager attention otherwise. For Falcon with ALiBi transformers 5.22 adds the slopes twice there, and once in sdpa."""

@@ -122,14 +122,17 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
     """Clause 2: rotation, window, sizes of heads."""
     plain, turning = own.rotations
     still, seen = plain - own.unrotated, min(queries.seen, source.seen)
-    if sublayer.is_cross and (own.rotary is not None or own.window is not None or own.latent is not None):
+    if sublayer.is_cross and (own.rotary is not None or own.reach is not None or own.latent is not None):
         yield "a rotation, a window or latents given; cross-attention without them is required"
     if max(turning, default=0.0) >= math.pi:
         yield f"a rotary frequency of {max(turning):.6g} given; frequencies below pi are required"
     need = needed_tokens(own, sublayer.norms)
-    if own.window is not None and own.window < need:
-        tokens = "1 token" if own.window == 1 else f"{own.window} tokens"
-        yield f"a window of {tokens} given; at least {need} are required"
+    if own.reach is not None and own.reach < need:
+        tokens = "1 token" if own.reach == 1 else f"{own.reach} tokens"
+        kind = "chunk" if own.reach == own.chunk else "window"
+        yield f"a {kind} of {tokens} given; at least {need} are required"
+    if own.temperature is not None and own.temperature[0] <= need:
+        yield f"scores that grow from token {own.temperature[0]:g} on given; {need} tokens without that are required"
     if own.rotary is not None and own.rotary.lengthening and (still or len(turning) < sum(turning.values())):
         yield "equal or zero frequencies that change with the context given; different ones are required"
     if own.latent is not None:
@@ -208,6 +211,10 @@ def _output(sublayer: Sublayer, norm: Norm, width: int) -> Iterator[str]:
 
 def _experts(experts: Experts) -> Iterator[str]:
     """Clause 6; that a correction leaves every expert a chance is a matter of its values."""
+    if experts.router == "sparsemixer":
+        yield "a router that draws one expert after the other given; softmax or sigmoid are required"
+    if experts.scales_inputs:
+        yield "scaled inputs of experts given; scaled outputs are required"
     if experts.active < 2:
         yield "one active expert given; at least two are required"
     compared = experts.router == "softmax" and experts.normalised

@@ -18,6 +18,7 @@ from attngeom.models.families import (
     gpt,
     granite,
     llama,
+    llama4,
     nemotron_h,
     olmo,
     opt,
@@ -31,7 +32,7 @@ from attngeom.models.families.refused import MISSING
 from attngeom.models.specification import TransformerSpec
 
 FILES = (
-    gpt, bert, towers, opt, alibi, llama, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
+    gpt, bert, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
     nemotron_h
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {

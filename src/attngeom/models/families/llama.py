@@ -96,6 +96,26 @@ def _windows(config: Config) -> list[int | None]:
 MIXTRAL = ModelFamily("mixtral", describe_mixtral, llama_places(experts=EXPERTS), {"num_key_value_heads": 8})
 
 
+# Phi-3.5-MoE: Mixtral with LayerNorms, biases of attention, and a router that draws one expert after the other.
+
+
+def describe_phimoe(config: Config) -> TransformerSpec:
+    config.refuse("num_experts_per_tok", 2)
+    attention = grouped_attention(config, rotary(config, theta=1e6), bias=config.flag("attention_bias", default=False))
+    experts = Experts(
+        expert=gated_mlp(config), count=config.integer("num_local_experts", default=16), active=2,
+        router="sparsemixer", normalised=False, nearness=2 * config.number("router_jitter_noise", default=0.01),
+    )  # fmt: skip
+    norm = Norm(kind="layer", eps=config.number("rms_norm_eps", default=1e-5), bias=True)
+    head = head_of(config, tied=False, bias=config.flag("lm_head_bias", default=False))
+    return decoder(config, block_of(attention, experts, norm), norm, windows=_windows(config), head=head)
+
+
+PHIMOE = ModelFamily(
+    "phimoe", describe_phimoe, llama_places(experts=EXPERTS, head_bias="lm_head.bias"), {"num_key_value_heads": 8}
+)
+
+
 # gpt-oss: biases on all projections, attention sinks, clamped experts in packed tensors.
 
 PACKED = MLPLayout("packed_experts", "mlp.experts.gate_up_proj", "mlp.experts.down_proj", router="mlp.router")

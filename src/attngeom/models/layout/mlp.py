@@ -61,6 +61,10 @@ def read_experts(spec: Experts, layout: MLPLayout, width: int, load: Load) -> Ex
         )
         none = np.zeros(width)
         experts = tuple(MLPWeights(Affine.linear(r[:m]), Affine.linear(r[m:]), out, none) for r, out in zip(rows, down))
+    elif layout.packing == "beside_experts":
+        rows = load(layout.up, (count, width, 2 * m)).transpose(0, 2, 1)
+        down, none = load(layout.down, (count, m, width)).transpose(0, 2, 1), np.zeros(width)
+        experts = tuple(MLPWeights(Affine.linear(r[:m]), Affine.linear(r[m:]), out, none) for r, out in zip(rows, down))
     else:
         experts = tuple(read_mlp(spec.expert, layout, width, load, layout.expert.format(e)) for e in range(count))
     shared = None if spec.shared is None else read_mlp(spec.shared, layout.of_shared, width, load, layout.shared)
@@ -81,10 +85,14 @@ def write_experts(spec: Experts, layout: MLPLayout, weights: ExpertsWeights) -> 
         tensors[f"{layout.up}_bias"] = bias.reshape(spec.count, -1)
         tensors[layout.down] = np.stack([expert.down.T for expert in weights.experts])
         tensors[f"{layout.down}_bias"] = np.stack([expert.down_bias for expert in weights.experts])
-    elif layout.packing == "stacked_experts":
+    elif layout.packing in ("stacked_experts", "beside_experts"):
         pairs = [(expert.gate, expert.up) for expert in weights.experts if expert.gate is not None]
-        tensors[f"{layout.up}.weight"] = np.stack([np.concatenate([g.weight, u.weight]) for g, u in pairs])
-        tensors[f"{layout.down}.weight"] = np.stack([expert.down for expert in weights.experts])
+        rows = np.stack([np.concatenate([g.weight, u.weight]) for g, u in pairs])
+        down = np.stack([expert.down for expert in weights.experts])
+        if layout.packing == "stacked_experts":
+            tensors |= {f"{layout.up}.weight": rows, f"{layout.down}.weight": down}
+        else:
+            tensors |= {layout.up: rows.transpose(0, 2, 1), layout.down: down.transpose(0, 2, 1)}
     else:
         for e, expert in enumerate(weights.experts):
             tensors |= write_mlp(spec.expert, layout, expert, layout.expert.format(e))

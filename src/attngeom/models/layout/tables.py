@@ -46,10 +46,10 @@ def split_attention(pattern: str, output: str, parts: tuple[str, str, str] = ("q
 @dataclass(frozen=True)
 class MLPLayout:
     """``split``: up, down and gate if gated; ``fused``: gate rows over up rows; experts: one by one, ``packed``
-    with gate and up in turn, or ``stacked`` with gate rows over up rows.
+    with gate and up in turn, ``stacked`` with gate rows over up rows, or ``beside``, transposed, gate beside up.
     """
 
-    packing: Literal["split", "fused", "experts", "packed_experts", "stacked_experts"]
+    packing: Literal["split", "fused", "experts", "packed_experts", "stacked_experts", "beside_experts"]
     up: str
     down: str
     gate: str = ""

@@ -84,8 +84,8 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     if tokens is not None:
         return TokenPlaces((tuple(range(tokens - 1, 0, -1)),), (), tokens - 1)
     others = max(others, 2 if block.attention_norms.output is not None else 1)
-    if own.window is not None and own.window <= others:
-        others = own.window - 1
+    if own.reach is not None and own.reach <= others:
+        others = own.reach - 1
     if table is not None:
         used = [row for row in range(1, table.rows) if row not in table.unused(own.sees_later)]
         turning = () if own.rotary is None else own.rotary.frequencies
@@ -93,9 +93,9 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     if own.rotary is None:
         # Only the slopes of ALiBi tell distances, and constants in scores show nothing of the weights.
         return TokenPlaces((tuple(range(others, 0, -1)),), (), others)
-    if own.window is None:
+    if own.reach is None:
         return TokenPlaces(None, (), others, frequencies=own.rotary.frequencies)
-    last = min(max(others, own.rotated + 1), own.window - 1)
+    last = min(max(others, own.rotated + 1), own.reach - 1)
     return TokenPlaces(tuple(combinations(range(last, 0, -1), others)), (), others)
 
 

@@ -39,7 +39,7 @@ def choose_model_places(spec: TransformerSpec) -> ModelPlaces:
     """All positions behind the first one that windows show, or as many distances as rotations need, or any."""
     stack = spec.stack
     own = [block.attention for block in stack.blocks if block.attention is not None]
-    windows = [part.window for part in own if part.window is not None]
+    windows = [part.reach for part in own if part.reach is not None]
     reach = min(windows, default=None)
     turning = tuple(sorted({f for part in own if part.rotary is not None for f in part.rotary.frequencies}))
     rows = stack.positions - stack.unread_positions

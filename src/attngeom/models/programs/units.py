@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -70,7 +71,10 @@ class UnitParts(Parts):
         total = None
         for index in range(part.count):
             weight = b.move([kept], b.numbers([kept])[0][..., index : index + 1])
-            term = b.multiply(weight, self.units(f"{name}.{index}", part.expert, u, rows).node)
+            if part.scales_inputs:
+                term = self.units(f"{name}.{index}", part.expert, replace(u, node=b.multiply(weight, u.node)), rows).node
+            else:
+                term = b.multiply(weight, self.units(f"{name}.{index}", part.expert, u, rows).node)
             total = term if total is None else b.add(total, term)
         assert total is not None
         if part.shared is not None:

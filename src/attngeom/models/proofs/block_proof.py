@@ -14,7 +14,7 @@ from attngeom.models.counts.hypotheses import check_block
 from attngeom.models.counts.redundancy import block_redundancy
 from attngeom.models.programs import block_program
 from attngeom.models.programs.attention import check_frequencies
-from attngeom.models.specification import MLP, GroupedAttention, TransformerBlock
+from attngeom.models.specification import MLP, Experts, GroupedAttention, TransformerBlock
 from attngeom.models.surroundings import mlps, stream, sublayers
 from attngeom.programs import Program
 from attngeom.programs.arithmetic import CHAIN
@@ -127,6 +127,8 @@ def check_provable(block: TransformerBlock, width: int) -> None:
     if block.cross is not None:
         plain = block.cross.rotary is None and block.cross.window is None and block.cross.latent is None
         require(plain, "cross-attention with a rotation, a window or latents given; proofs by rank do not describe it")
+    drawn = isinstance(block.mlp, Experts) and block.mlp.router == "sparsemixer"
+    require(not drawn, "a router that draws one expert after the other given; proofs by rank do not describe it")
     for mlp in mlps(block.mlp) if block.mlp is not None else ():
         smooth = mlp.limit is None or mlp.activation not in ("gelu", "gelu_tanh")
         require(smooth, "gelu with a limit given; proofs by rank do not describe its value at the limit")
@@ -152,7 +154,7 @@ def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int
             columns = part.width if isinstance(part, MLP) else 2
             if own is not None:
                 one_token = min(seen, own.heads * own.value_dim)
-                columns = one_token if own.window == 1 else own.heads * min(seen, own.value_dim)
+                columns = one_token if own.reach == 1 else own.heads * min(seen, own.value_dim)
             yield min(width, columns)
 
 
@@ -199,7 +201,7 @@ def prove_block(
     own, output = block.attention, block.attention_norms.output
     if own is None or output is None or proof.formula is None or proof.agrees is not False:
         return proof
-    longer = own.heads > 2 and (own.window is None or own.window > 3)
+    longer = own.heads > 2 and (own.reach is None or own.reach > 3)
     if output.eps == 0 or longer:
         # More symmetries than the count has, for all contexts: Lemma 7 does not say that these keep longer ones.
         return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS)

@@ -39,7 +39,7 @@ def check_model(spec: TransformerSpec) -> None:
     if any(block.mixer is not None for block in stack.kinds):
         raise InputError("a model with recurrent mixers given; whole models are proved at pairs of tokens, not states")
     own = [block.attention for block in stack.kinds if block.attention is not None]
-    is_narrow = any(part.window is not None and part.window < 2 for part in own)
+    is_narrow = any(part.reach is not None and part.reach < 2 for part in own)
     if spec.width < 3 or is_narrow or stack.positions - stack.unread_positions == 1:
         raise InputError("a width below 3, a window of 1 token or one position given; not proved as a whole")
     if spec.embedding_rank:

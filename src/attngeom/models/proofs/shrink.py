@@ -116,15 +116,16 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
         rotary=rotary,
         latent=latent,
         relative=None if attention.relative is None else replace(attention.relative, rows=SMALL_TABLE),
-        window=_shrink_window(attention, 0 if rotary is None else rotary.dims),
+        window=_shrink_reach(attention, attention.window, 0 if rotary is None else rotary.dims),
+        chunk=_shrink_reach(attention, attention.chunk, 0 if rotary is None else rotary.dims),
     )
 
 
-def _shrink_window(attention: GroupedAttention, rotated: int) -> int | None:
-    """A window that shows as many tokens as the rotation needs is no limit; a smaller one stays one."""
-    if attention.window is None or attention.window > max(2, attention.rotated):
+def _shrink_reach(attention: GroupedAttention, reach: int | None, rotated: int) -> int | None:
+    """A window or chunk that shows as many tokens as the rotation needs is no limit; a smaller one stays one."""
+    if reach is None or reach > max(2, attention.rotated):
         return None
-    return min(attention.window, max(1, rotated))
+    return min(reach, max(1, rotated))
 
 
 def _shrink_rotary(rotary: Rotary, count: int) -> Rotary:

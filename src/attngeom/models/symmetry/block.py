@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from attngeom.models.readers import post_norms
-from attngeom.models.specification import MLP, TransformerBlock
+from attngeom.models.specification import MLP, GroupedAttention, Norm, TransformerBlock
 from attngeom.models.surroundings import sublayers
 from attngeom.models.symmetry.attention import (
     GatedValueOutput,
@@ -27,6 +27,7 @@ from attngeom.models.symmetry.mixers import (
     StepConstants,
     ValueChannels,
 )
+from attngeom.models.symmetry.lengths import TurnedCoordinates, TurnedPairs
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
 from attngeom.models.symmetry.norms import InputNorm, MeanDirections, OutputScales
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
@@ -72,7 +73,7 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
         if spec.latent is not None:
             yield Latents(block, place)
         if spec.head_norm is not None:
-            yield CentredQueryKey(block, place) if spec.is_centred else NormalisedQueryKey(block, place)
+            yield from _normed_keys(block, place, spec, spec.head_norm)
         else:
             yield from (RotaryScales(block, place), GroupedQueryKey(block, place))
         yield GatedValueOutput(block, place) if spec.output_gate else GroupedValueOutput(block, place)
@@ -83,6 +84,13 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
             yield OrderOfHeads(block, place)
         if spec.output_gate:
             yield OrderOfValues(block, place)
+
+
+def _normed_keys(block: TransformerBlock, place: str, spec: GroupedAttention, norm: Norm) -> Iterator[Factor]:
+    if not norm.gain:
+        yield from (TurnedPairs(block, place), TurnedCoordinates(block, place))
+    else:
+        yield CentredQueryKey(block, place) if spec.is_centred else NormalisedQueryKey(block, place)
 
 
 def _units(block: TransformerBlock) -> Iterator[Factor]:

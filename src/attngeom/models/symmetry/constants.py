@@ -236,8 +236,8 @@ class StreamConstants(Factor):
             inner = sampler.shift(size=len(writer.bias)) * bool(before)
             yield StreamShift(place, columns, constant, inner)
             if before and self._is_layer(before):
-                for reader, affine in readers_of(self.block, layer, before):
-                    yield MeanShift(before, reader, sampler.shift(size=affine.bias.shape))
+                for number, (_, affine) in enumerate(readers_of(self.block, layer, before)):
+                    yield MeanShift(before, number, sampler.shift(size=affine.bias.shape))
 
     def fold(self, layer: LayerWeights) -> LayerWeights:
         """Writers centred, the biases of inner norms moved into what is behind, readers along 1/gain removed."""
@@ -296,8 +296,8 @@ class StreamConstants(Factor):
             replay.take(StreamShift(place, columns, gap, np.zeros_like(inner)))
             if before and self._is_layer(before):
                 gain = replay.stored.norms[before].gain
-                for reader, affine in readers_of(self.block, replay.stored, before):
-                    replay.take(MeanShift(before, reader, (affine.weight * gain).mean(axis=-1)))
+                for number, (_, affine) in enumerate(readers_of(self.block, replay.stored, before)):
+                    replay.take(MeanShift(before, number, (affine.weight * gain).mean(axis=-1)))
 
 
 @dataclass(frozen=True)

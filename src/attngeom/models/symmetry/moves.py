@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -39,17 +40,20 @@ class NormMove(Part):
 
 @dataclass(frozen=True, eq=False)
 class MeanShift(Displacement):
-    """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (Lemma 4)."""
+    """After a LayerNorm rows of a reader may move along 1/gain: W + w (1/γ)ᵀ with bias b − w Σ β/γ (Lemma 4).
+
+    ``reader`` is its number among those of the norm, in the order of `readers_of`.
+    """
 
     norm: str
-    reader: str
+    reader: int
     rows: Array
 
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
-        weights = layer.norms[self.norm]
+        weights, numbers = layer.norms[self.norm], count()
 
         def change(name: str, reader: Affine) -> Affine:
-            if name != self.reader:
+            if next(numbers) != self.reader:
                 return reader
             total = float((weights.bias / weights.gain).sum())
             return Affine(reader.weight + self.rows[..., None] / weights.gain, reader.bias - self.rows * total)

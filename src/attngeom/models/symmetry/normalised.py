@@ -91,7 +91,7 @@ class _GainFactor(AttentionFactor):
         """Products of rows times gains, one by one, and what the norm sees: ⟨Q y, Q y'⟩ and ⟨K x, K x'⟩."""
         weights = probe.weights
         sides = [self.seen_rows(rows) for rows in (probe.query_rows, probe.key_rows)]
-        grams = [_grams(rows) for rows in sides]
+        grams = [row_grams(rows) for rows in sides]
         gains = [integers(gain) for gain in self.gains(weights)]
         if weights.gain_rests is not None:
             gains = [gain + integers(rest) for gain, rest in zip(gains, weights.gain_rests)]
@@ -284,7 +284,7 @@ class CentredQueryKey(_GainFactor):
         return HeadMeans(*(head_means(self.weights(layer), side) for side in ("query", "key"))).inverse()
 
 
-def _grams(rows: Rows) -> list[list[int]]:
+def row_grams(rows: Rows) -> list[list[int]]:
     """Per head the inner products of constants and probes that a norm sees."""
     return [
         [sum(dot(part[head, :, i], part[head, :, j]) for part in rows) % P for i, j in ((0, 0), (0, 1), (1, 2))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.groups import Gauge, Sampler
 from attngeom.models.affine import Affine
-from attngeom.models.layer import ExpertsWeights, LayerWeights, MLPWeights, NormWeights
+from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import (
     Change,
     has_bias,
@@ -53,9 +53,8 @@ class InputNorm(Factor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         norm, width = self.norm, len(layer.norms[self.place].bias)
         readers = readers_of(self.block, layer, self.place)
-        is_dense = isinstance(layer.mlp, MLPWeights)
         own = all(has_bias(self.block, self.place, reader) for reader, _ in readers)
-        shift = sampler.shift(size=width) if norm.bias and (own or is_dense) else np.zeros(width)
+        shift = sampler.shift(size=width) if norm.bias else np.zeros(width)
         scales = sampler.scales(width) * sampler.signs(width) if norm.gain else np.ones(width)
         if not own:
             # Constants of rows without a bias are read from the norm along 1/gain, divided by Σ bias / gain.
@@ -64,14 +63,14 @@ class InputNorm(Factor):
             after = before + float((shift / (layer.norms[self.place].gain * scales)).sum()) if before else 0.0
             shift = shift if abs(after) > LEAST_SHARE * abs(before) else np.zeros(width)
         yield Placed(NormMove(self.place, scales, shift))
-        if norm.kind != "layer" or not is_dense:
+        if norm.kind != "layer":
             return
-        for reader, affine in readers:
+        for number, (reader, affine) in enumerate(readers):
             if affine.bias.size and (self._takes_means(reader) or not norm.bias):
                 rows = sampler.shift(size=affine.bias.shape)
                 if np.iscomplexobj(affine.bias):
                     rows = rows + 1j * sampler.shift(size=affine.bias.shape)
-                yield Placed(MeanShift(self.place, reader, rows))
+                yield Placed(MeanShift(self.place, number, rows))
 
     def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
         """Readers of a LayerNorm, whose output has mean zero, with an exact zero in place of the last entry of a row.
@@ -97,18 +96,20 @@ class InputNorm(Factor):
     def unfold(self, replay: Replay) -> None:
         weights = replay.stored.norms[self.place]
         replay.take(NormMove(self.place, weights.gain, weights.bias))
-        if self.norm.kind != "layer" or isinstance(replay.layer.mlp, ExpertsWeights):
+        if self.norm.kind != "layer":
             return
-        for reader, affine in readers_of(self.block, replay.stored, self.place):
+        for number, (reader, affine) in enumerate(readers_of(self.block, replay.stored, self.place)):
             rows = (affine.weight * weights.gain).mean(axis=-1)
             if rows.size and (self._takes_means(reader) or not np.any(weights.bias)):
-                replay.take(MeanShift(self.place, reader, rows))
+                replay.take(MeanShift(self.place, number, rows))
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         """Means of rows, and constants that are sums."""
         weights, layers = stored.norms[self.place], (stored, folded)
+        units = (TensorPart(name, kind) for name, own in stored.hidden.items() for kind in _unit_readers(own))
         for (reader, before), (_, after) in zip(*(readers_of(self.block, layer, self.place) for layer in layers)):
             part = TensorPart(reading_place(self.place, reader), reader.removeprefix("rotated_"))
+            part = next(units) if reader in ("gate", "up") else part
             constant = np.any(weights.bias) or np.any(before.bias)
             if self.norm.kind == "layer":
                 yield from lost(part, float(np.sqrt(before.column_squares @ weights.gain**2)), after.size)
@@ -132,6 +133,11 @@ class InputNorm(Factor):
             return key_bias_is_invisible(spec)
         taken = spec.output_bias or (self.block.parallel and has_bias(self.block, "mlp.input", "down"))
         return reader == "value" and value_bias_is_constant(spec) and taken
+
+
+def _unit_readers(units: MLPWeights) -> tuple[str, ...]:
+    """The maps of hidden units that read a norm, in the order of `readers_of`."""
+    return ("up",) if units.gate is None else ("gate", "up")
 
 
 @dataclass(frozen=True)
