@@ -220,6 +220,7 @@ def apply_recurrence(x: Array, spec: RecurrentMixer, weights: RecurrentWeights) 
     if weights.strength is not None:
         q, k = (rows / np.sqrt((rows**2).sum(axis=1, keepdims=True) + LENGTH_EPS) for rows in (q, k))
         q, strengths = q / math.sqrt(spec.head_dim), scipy.special.expit(weights.strength(x.T))
+        strengths = strengths * (1 + spec.reflects)
     state = np.zeros((spec.heads, spec.head_dim, spec.value_dim))
     y = np.zeros((count, spec.heads, spec.value_dim))
     for t in range(count):

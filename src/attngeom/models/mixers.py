@@ -25,6 +25,7 @@ class RecurrentMixer(Checked):
 
     What is written is O(gain ∘ n(y) ∘ SiLU(z)), z a gate that is read, with ``gates_first`` O(gain ∘ n(y ∘ SiLU(z))).
     The norm n is over the values of a head, or of the heads of a group. ``shares_gains``: one for all heads.
+    ``reflects``: 2σ(b·x) in place of σ(b·x), so that a state may change its sign (OLMo hybrid).
     ``bias`` is that of all maps that read, ``conv_bias`` that of the convolutions.
     """
 
@@ -42,6 +43,7 @@ class RecurrentMixer(Checked):
     conv_bias: bool = False
     output_bias: bool = False
     least_step: float = 0.0
+    reflects: bool = False
 
     def check(self) -> None:
         sizes = (self.heads, self.groups, self.head_dim, self.value_dim)

@@ -17,6 +17,7 @@ from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.module_names import to_disk_names
+from attngeom.models.cuts import evenly_cut
 from attngeom.models.quantised import restored
 from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
@@ -82,7 +83,10 @@ class Model:
     def stored(self, name: str) -> str:
         """The name in the checkpoint of a name of the family's table."""
         if self.prefix is not None and name.startswith(self.places.base):
-            return self.prefix + name[len(self.places.base) :]
+            name = self.prefix + name[len(self.places.base) :]
+        for end, other in self.places.otherwise.items():
+            if name.endswith(end) and name not in self.tensors and name.removesuffix(end) + other in self.tensors:
+                return name.removesuffix(end) + other
         return name
 
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -369,6 +373,7 @@ def _only_gguf(path: Path) -> Path:
 def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
     """The model of named tensors and a configuration; all that it asks for must be there."""
     family, keys = family_of(config), Config(config)
+    tensors = evenly_cut(tensors, family.locate(keys))
     spec, places = family.specify(keys), family.locate(keys)
     model = Model(spec, places, tensors, config, path, _prefix(places.base, tensors), read=frozenset(keys.read))
     if _lacks_head(model):

@@ -77,6 +77,8 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         return [(re.sub("attention[.][qkvo]_proj", lambda part: VIT[part[0]], name), None)]
     if model_type in ("vit", "deit"):
         return [(_vit_name(name), None)]
+    if model_type == "olmo_hybrid":
+        return _hybrid_pieces(name, state)
     if model_type == "gpt_neox" and name == "lm_head.weight" and "embed_out.weight" not in state:
         return [("embed_out.weight", None)]
     if model_type in ("granitemoe", "granitemoeshared", "granitemoehybrid"):
@@ -101,6 +103,20 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
         ]
     name = name.replace("mlp.router.", f"{decoders.EXPERTS.router}.")
     return [(name.replace(f"{decoders.EXPERTS.router}.", f"{stored.router}."), None)]
+
+
+def _hybrid_pieces(name: str, state: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Norms before mixers have names of their own, their convolutions are apart."""
+    base, _, rest = name.partition("linear_attn.conv1d.weight")
+    if base != name and not rest:
+        ends = np.cumsum([0, *(int(state[f"{base}linear_attn.{part}_proj.weight"].shape[0]) for part in "qkv")]).tolist()
+        rows = zip("qkv", ends, ends[1:])
+        return [(f"{base}linear_attn.{part}_conv1d.weight", slice(first, last)) for part, first, last in rows]
+    layer = re.match(r".*layers[.][0-9]+[.]", name)
+    if layer is None or f"{layer[0]}linear_attn.A_log" not in state:
+        return [(name, None)]
+    name = name.replace(".input_layernorm.", ".attention_layer_norm.")
+    return [(name.replace(".post_attention_layernorm.", ".feedforward_layer_norm."), None)]
 
 
 def _vit_name(name: str) -> str:

@@ -58,14 +58,15 @@ OLMO = ModelFamily("olmo", describe_olmo, llama_places())
 NORMS = {"attention.output": "post_attention_layernorm", "mlp.output": "post_feedforward_layernorm"}
 
 
-def _block_olmo2(config: Config, rotation: Rotary | None) -> TransformerBlock:
-    norm = config.rms(default=1e-5)
+def block_olmo2(config: Config, rotation: Rotary | None, norm: Norm) -> TransformerBlock:
+    """Norms behind attention and MLP, and of all queries and keys."""
     attention, norms = _normed(config, rotation, norm), Norms(output=norm)
     return TransformerBlock(attention=attention, mlp=gated_mlp(config), attention_norms=norms, mlp_norms=norms)
 
 
 def describe_olmo2(config: Config) -> TransformerSpec:
-    return decoder(config, _block_olmo2(config, rotary(config)), config.rms(default=1e-5))
+    norm = config.rms(default=1e-5)
+    return decoder(config, block_olmo2(config, rotary(config), norm), norm)
 
 
 def describe_olmo3(config: Config) -> TransformerSpec:
@@ -73,8 +74,9 @@ def describe_olmo3(config: Config) -> TransformerSpec:
     types = layer_types(config, 4)
     turns = {name: rotary_of_type(config, name, theta=5e5) for name in ("full_attention", "sliding_attention")}
     windows = config.windows(sliding_window(config), types)
+    norm = config.rms(default=1e-5)
     return decoder(
-        config, _block_olmo2(config, None), config.rms(default=1e-5), windows=windows,
+        config, block_olmo2(config, None, norm), norm, windows=windows,
         rotaries=[turns[name] for name in types],
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from attngeom.models.families.decoders import (
     rotary,
 )
 from attngeom.models.families.granite import EXPERTS, experts_of, granite
+from attngeom.models.families.olmo import NORMS, block_olmo2
 from attngeom.models.families.qwen import GATED_SHARED, experts_beside_a_shared_one, sparse_layers
 from attngeom.models.layout import BlockLayout, MixerLayout, MLPLayout, Packed
 from attngeom.models.specification import (
@@ -247,3 +248,49 @@ TEXT_PLACES = with_mixer_places(
 QWEN3_5 = ModelFamily(
     "qwen3_5_text", describe_qwen3_5, TEXT_PLACES, {"head_dim": 256, "num_key_value_heads": 4}
 )  # fmt: skip
+
+
+# OLMo hybrid: norms before its mixers, whose maps and convolutions lie apart, and behind its attention.
+
+
+def describe_olmo_hybrid(config: Config) -> TransformerSpec:
+    layers, heads = config.layers("num_hidden_layers"), config.integer("num_attention_heads")
+    width, groups = config.integer("hidden_size"), config.integer("linear_num_key_heads", default=heads)
+    size = config.integer("linear_key_head_dim", default=int(0.75 * width / groups))
+    sizes = {"linear_num_key_heads": groups, "linear_num_value_heads": heads, "linear_key_head_dim": size}
+    mixer = delta_mixer(config.with_defaults({**sizes, "linear_value_head_dim": 2 * size}), 1e-5)
+    mixer = replace(mixer, reflects=config.flag("linear_allow_neg_eigval", default=True))
+    nested = config.raw("rope_parameters")
+    still = not isinstance(nested, dict) or nested.get("rope_theta") is None
+    block = block_olmo2(config, None if still else rotary(config), config.rms(default=1e-6))
+    types = ["full_attention" if i % 4 == 3 else "linear_attention" for i in range(layers)]
+    types[-1] = types[-1] if "full_attention" in types else "full_attention"
+    types = layer_types(config, types, "layer_types")
+    norm = Norms(input=config.rms(default=1e-6))
+    mixed = TransformerBlock(attention=None, mlp=block.mlp, mixer=mixer, mixer_norms=norm, mlp_norms=norm)
+    blocks = [mixed if kind == "linear_attention" else block for kind in types]
+    return model_of(config, width, stack_of(blocks, final_norm=norm.input), head=head_of(config, tied=False))
+
+
+SEPARATE = MixerLayout(
+    maps=tuple(
+        Packed(f"linear_attn.{name}_proj", (part,))
+        for name, part in zip("qkvgba", ("query", "key", "value", "output_gate", "strength", "step"))
+    ),
+    convolutions=tuple(
+        Packed(f"linear_attn.{name}_conv1d", (part,)) for name, part in zip("qkv", ("query", "key", "value"))
+    ),
+    numbers=DELTA.numbers,
+    gain="linear_attn.o_norm",
+    output="linear_attn.o_proj",
+)
+HYBRID_NORMS = {**NORMS, "mixer.input": "attention_layer_norm", "mlp.input": "feedforward_layer_norm"}
+# transformers 5 writes the name of one norm of mixers for one of attention, and reads both.
+HYBRID_PLACES = replace(
+    llama_places(NORMED_ATTENTION, norms=HYBRID_NORMS),
+    otherwise={"post_attention_layernorm.weight": "feedforward_layer_norm.weight"},
+)
+HYBRID_PLACES = replace(
+    HYBRID_PLACES, blocks={"decoder": replace(HYBRID_PLACES.blocks["decoder"], mixer=SEPARATE)}
+)  # fmt: skip
+OLMO_HYBRID = ModelFamily("olmo_hybrid", describe_olmo_hybrid, HYBRID_PLACES)

@@ -34,7 +34,6 @@ MISSING: Mapping[str, str] = {
     "mamba": STATES,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
-    "olmo_hybrid": "a delta rule whose states may change their signs",
     "persimmon": "QK-norms with biases",
     "qwen2_vl": PARTS,
     "qwen3_5": PARTS,

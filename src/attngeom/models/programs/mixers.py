@@ -75,6 +75,7 @@ class MixerParts(Parts):
         strength = step
         if own.corrects:
             strength = b.sigmoid(self.linear(f"{name}.strength", token, heads, own.bias))
+            strength = b.scale(strength, 2) if own.reflects else strength
             key = self.direction(key)
         if state is not None:
             speed = b.exp(b.parameter(f"{name}.decay", heads))
