@@ -89,7 +89,7 @@ def exactly_moved(family: str, seed: int, dyadic: bool = True):
     state = state_of(model)
     if dyadic:
         for name in state:
-            if "_a_layernorm" in name or "linear_attn.norm" in name:
+            if any(part in name for part in ("_a_layernorm", "linear_attn.norm", "linear_attn.o_norm")):
                 state[name] = 2.0 ** np.round(state[name])
         model = open_model(state, model.config)
     moved = dict(state)

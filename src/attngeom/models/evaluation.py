@@ -31,6 +31,7 @@ from attngeom.models.layer import (
     NormWeights,
     RecurrentWeights,
 )
+from attngeom.models.layout import norm_specs
 from attngeom.models.mixers import LENGTH_EPS
 from attngeom.models.model import Model
 from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, RecurrentMixer, Stack, TransformerBlock
@@ -232,7 +233,9 @@ def apply_recurrence(x: Array, spec: RecurrentMixer, weights: RecurrentWeights) 
         y = y + weights.skip[:, None] * v.transpose(2, 0, 1)
     gate = activate(weights.output_gate(x.T), "silu").transpose(2, 0, 1)
     y = y * gate if spec.gates_first else y
-    y = normalise(y.reshape(count, -1, spec.normed), spec.norm).reshape(y.shape) * weights.gain
+    if spec.norm is not None:
+        y = normalise(y.reshape(count, -1, spec.normed), spec.norm).reshape(y.shape)
+    y = y * weights.gain
     y = y if spec.gates_first else y * gate
     return np.asarray(np.einsum("thv,hdv->td", y, weights.output, optimize=True) + weights.output_bias)
 
@@ -251,9 +254,12 @@ def apply_layer(
 ) -> Array:
     """One layer of the residual stream x (t, d); ``memory`` are the encoder's states for cross-attention."""
     norms = layer.norms
+    mixed: Array | float = 0.0
     if block.mixer is not None and layer.mixer is not None:
-        u = apply_norm(x, block.mixer_norms.input, norms.get("mixer.input"))
-        x = x + apply_recurrence(u, block.mixer, layer.mixer) * block.residual_scale
+        name = "attention.input" if block.beside else "mixer.input"
+        u = apply_norm(x, norm_specs(block).get(name), norms.get(name))
+        mixed = apply_recurrence(u, block.mixer, layer.mixer) * block.residual_scale
+        x, mixed = (x, mixed) if block.beside else (x + mixed, 0.0)
     if block.attention is not None and layer.attention is not None:
         u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
         branch = apply_attention(u, u, block.attention, layer.attention, table)
@@ -262,7 +268,7 @@ def apply_layer(
             if not block.shared_norm:
                 u = apply_norm(x, block.mlp_norms.input, norms.get("mlp.input"))
             return x + branch + _feed_forward(u, block, layer)
-        x = apply_norm(x + branch, block.attention_norms.stream, norms.get("attention.stream"))
+        x = apply_norm(x + branch + mixed, block.attention_norms.stream, norms.get("attention.stream"))
     if block.cross is not None and layer.cross is not None:
         assert memory is not None
         u = apply_norm(x, block.cross_norms.input, norms.get("cross.input"))

@@ -22,6 +22,7 @@ from attngeom.models.probes import PAIRS, AttentionProbe, Input, LatentInput, Ve
 from attngeom.models.readers import post_norms, switches, value_bias_is_constant
 from attngeom.models.residues import P, apply, dot, integers, residue
 from attngeom.models.specification import MLP, Experts, Norm, TransformerBlock
+from attngeom.models.surroundings import shared_places
 from attngeom.models.symmetry import factors
 from attngeom.models.symmetry.factor import AttentionFactor
 
@@ -146,7 +147,7 @@ class LayerEvaluator:
         mixer = self.layer.mixer
         if mixer is None:
             return []
-        source = self._input("mixer.input", self.block.mixer_norms.input)
+        source = self._reading("mixer")
         gains = np.broadcast_to(integers(mixer.gain), mixer.output.shape[::2])
         outputs = apply(mixer.output.transpose(0, 2, 1).reshape(-1, self.width), [self.output_probe])[:, 0]
         written = outputs.reshape(gains.shape) * gains % P
@@ -187,7 +188,7 @@ class LayerEvaluator:
 
     def _reading(self, place: str) -> Input:
         """What a sublayer reads: its own norm, one that it shares, or the norm of the sum before it."""
-        name = "attention.input" if place == "mlp" and self.block.shared_norm else f"{place}.input"
+        name = "attention.input" if place in shared_places(self.block) else f"{place}.input"
         name = post_norms(self.block).get(place) or name
         return self._input(name, norm_specs(self.block).get(name))
 

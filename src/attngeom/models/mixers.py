@@ -24,7 +24,7 @@ class RecurrentMixer(Checked):
     - delta (Gated DeltaNet): S ← g S, then S ← S + σ(b·x) k (v − Sᵀk)ᵀ, y = Sᵀq, with k and √a q of length one.
 
     What is written is O(gain ∘ n(y) ∘ SiLU(z)), z a gate that is read, with ``gates_first`` O(gain ∘ n(y ∘ SiLU(z))).
-    The norm n is over the values of a head, or of the heads of a group. ``shares_gains``: one for all heads.
+    The norm n, which may be absent, is over the values of a head, or of the heads of a group. ``shares_gains``: one for all heads.
     ``reflects``: 2σ(b·x) in place of σ(b·x), so that a state may change its sign (OLMo hybrid).
     ``bias`` is that of all maps that read, ``conv_bias`` that of the convolutions.
     """
@@ -35,7 +35,7 @@ class RecurrentMixer(Checked):
     head_dim: int
     value_dim: int
     taps: int
-    norm: Norm
+    norm: Norm | None
     norm_over: Literal["head", "group"]
     shares_gains: bool = False
     gates_first: bool = False
@@ -52,7 +52,7 @@ class RecurrentMixer(Checked):
         require(even, f"{self.heads} heads in {self.groups} groups given; groups must divide heads")
         require(self.taps > 1, f"a convolution of {self.taps} tokens given; at least 2 are required")
         require(self.least_step >= 0, f"a least time step {self.least_step} given; a number >= 0 is required")
-        plain = self.norm.kind == "rms" and self.norm.gain and not self.norm.offset
+        plain = self.norm is None or (self.norm.kind == "rms" and self.norm.gain and not self.norm.offset)
         require(plain, "a mixer whose norm is no RMS norm with gains given; not known")
 
     @property
@@ -91,5 +91,6 @@ class RecurrentMixer(Checked):
         values = self.heads * self.value_dim
         rows = convolved + values + self.heads * (2 if self.corrects else 1)
         numbers = self.heads * (2 if self.corrects else 3)
-        output = values * width + width * self.output_bias + self.gains[0] * self.gains[1]
+        output = values * width + width * self.output_bias
+        output += 0 if self.norm is None else self.gains[0] * self.gains[1]
         return rows * (width + self.bias) + convolved * (self.taps + self.conv_bias) + numbers + output

@@ -54,9 +54,13 @@ def map_cross_memory(weights: AttentionWeights, change: Change) -> AttentionWeig
     return weights.with_(**{name: change(name, getattr(weights, name)) for name in names})
 
 
-def map_mixer(weights: RecurrentWeights, change: Change) -> RecurrentWeights:
+BESIDE = "mixer_"
+"""What names of readers of a mixer begin with that reads the norm of attention."""
+
+
+def map_mixer(weights: RecurrentWeights, change: Change, prefix: str = "") -> RecurrentWeights:
     """Change every map of a mixer, all of which read the residual stream."""
-    return weights.with_(**{name: change(name, reader) for name, reader in weights.readers.items()})
+    return weights.with_(**{name: change(prefix + name, reader) for name, reader in weights.readers.items()})
 
 
 Units = MLPWeights | ExpertsWeights | None
@@ -108,6 +112,8 @@ def map_readers(block: TransformerBlock, layer: LayerWeights, norm: str, change:
         return layer.with_(mlp=map_mlp(layer.mlp, change))
     assert layer.attention is not None
     layer = layer.with_(attention=map_attention(layer.attention, change))
+    if block.beside and layer.mixer is not None:
+        layer = layer.with_(mixer=map_mixer(layer.mixer, change, BESIDE))
     return layer.with_(mlp=map_mlp(layer.mlp, change)) if block.shared_norm else layer
 
 
@@ -149,6 +155,8 @@ def reading_place(norm: str, reader: str) -> str:
     >>> reading_place("attention.input", "up"), reading_place("cross.input", "query")
     ('mlp', 'cross')
     """
+    if reader.startswith(BESIDE):
+        return "mixer"
     return "mlp" if reader in ("gate", "up", "router", "shared_gate", "down") else norm.removesuffix(".input")
 
 

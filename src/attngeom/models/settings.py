@@ -18,7 +18,7 @@ STORAGE = frozenset(
 
 LATER = frozenset(
     {"relative", "output_gate", "least_step", "chunk", "temperature", "scales_inputs", "nearness",
-     "reflects"}
+     "reflects", "beside"}
 )
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 

@@ -74,7 +74,8 @@ class TransformerBlock(Checked):
     ``parallel``: attention and MLP read the same x and both are added to it; ``shared_norm``: they read the same
     normalised u, that of ``attention_norms.input``, and ``mlp_norms.input`` is None. ``residual_scale`` multiplies what
     attention and MLP compute before it is added (Granite). ``scales_outputs``: weights multiply each coordinate of it
-    (DINOv2); reading multiplies them into the maps that write, and writing writes ones.
+    (DINOv2); reading multiplies them into the maps that write, and writing writes ones. ``beside``: mixer and attention
+    read the same u, that of ``attention_norms.input``, and both are added before the MLP reads (Falcon-H1).
     """
 
     attention: GroupedAttention | None
@@ -89,11 +90,16 @@ class TransformerBlock(Checked):
     scales_outputs: bool = False
     mixer: RecurrentMixer | None = None
     mixer_norms: Norms = Norms()
+    beside: bool = False
 
     def check(self) -> None:
         parts = (self.mixer, self.attention, self.mlp)
         require(parts != (None, None, None), "a block without mixer, attention and MLP given; one is required")
-        alone = self.mixer is None or (self.attention is None and self.cross is None and not self.parallel)
+        alone = self.mixer is None or self.beside or (self.attention is None and self.cross is None and not self.parallel)
+        own = self.attention_norms
+        joined = None not in (self.mixer, self.attention) and (own.output, own.stream, self.cross) == (None,) * 3
+        joined &= self.mixer_norms == Norms() and not self.parallel
+        require(joined or not self.beside, "a mixer beside attention with norms of its own or behind it given; not known")
         require(alone, "a mixer beside attention or in a parallel block given; not known")
         plain = self.mixer is None or (self.mixer_norms.output is None and self.mixer_norms.stream is None)
         require(plain, "a mixer with a norm behind it given; not known")

@@ -106,10 +106,15 @@ def sublayers(block: TransformerBlock) -> list[Sublayer]:
     parts = []
     for place, norms in zip(PLACES, block.norms):
         own = getattr(block, place)
-        before = block.attention_norms.input if place == "mlp" and block.shared_norm else norms.input
+        before = block.attention_norms.input if place in shared_places(block) else norms.input
         if own is not None:
             parts.append(Sublayer(place=place, map=own, norms=norms, before=before))
     return parts
+
+
+def shared_places(block: TransformerBlock) -> tuple[str, ...]:
+    """The sublayers that read the norm of attention beside it."""
+    return ("mlp",) * block.shared_norm + ("mixer",) * block.beside
 
 
 def mlps(part: MLP | Experts) -> list[MLP]:

@@ -381,9 +381,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "FalconH1ForCausalLM",
         {**LLAMA, "hidden_size": 16, "head_dim": 6, "mamba_d_ssm": 16, "mamba_n_heads": 4, "mamba_d_head": 4,
          "mamba_n_groups": 2, "mamba_d_state": 5, "mamba_d_conv": 3, "mamba_chunk_size": 8, "mamba_rms_norm": True,
-         "embedding_multiplier": 3.0, "lm_head_multiplier": 0.5, "attention_in_multiplier": 0.8,
-         "attention_out_multiplier": 0.7, "ssm_in_multiplier": 1.2, "ssm_out_multiplier": 0.6, "key_multiplier": 0.9,
-         "mlp_multipliers": [0.7, 1.3], "ssm_multipliers": [0.6, 0.7, 0.8, 0.9, 1.1]},
+         "embedding_multiplier": 3.0, "lm_head_multiplier": 0.5, "attention_in_multiplier": 0.5,
+         "attention_out_multiplier": 2.0, "ssm_in_multiplier": 2.0, "ssm_out_multiplier": 0.25, "key_multiplier": 4.0,
+         "mlp_multipliers": [0.5, 2.0], "ssm_multipliers": [0.5, 0.25, 2.0, 4.0, 0.125]},
+    ),
+    "falcon_h1_plain": (
+        "FalconH1ForCausalLM",
+        {**LLAMA, "hidden_size": 16, "num_hidden_layers": 1, "mamba_d_ssm": 12, "mamba_n_heads": 4, "mamba_d_head": 3,
+         "mamba_d_state": 5, "mamba_d_conv": 3, "mamba_chunk_size": 8, "mamba_proj_bias": True},
     ),
     "olmo_hybrid": (
         "OlmoHybridForCausalLM",

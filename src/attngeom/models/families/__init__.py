@@ -13,6 +13,7 @@ from attngeom.models.families import (
     bert,
     cohere,
     deepseek,
+    falcon_h1,
     gemma,
     glm,
     gpt,
@@ -33,7 +34,7 @@ from attngeom.models.specification import TransformerSpec
 
 FILES = (
     gpt, bert, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
-    nemotron_h
+    nemotron_h, falcon_h1,
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {
     row.model_type: row for file in FILES for row in vars(file).values() if isinstance(row, ModelFamily)

@@ -21,7 +21,6 @@ MISSING: Mapping[str, str] = {
     "deberta-v2": "scores of contents against positions",
     "dinov2_with_registers": "tokens without a position",
     "dinov3_vit": f"{SCALES}, and rotary positions in two directions",
-    "falcon_h1": "a recurrent mixer and attention side by side",
     "falcon_mamba": STATES,
     "gemma3": PARTS,
     "gemma3n": "several residual streams that are mixed",

@@ -50,7 +50,9 @@ def read_mixer(spec: RecurrentMixer, layout: MixerLayout, width: int, load: Load
     output = read_linear(load, layout.output, width, spec.heads * spec.value_dim, spec.output_bias, False)
     return RecurrentWeights(
         **{"strength": None, "skip": None, **parts},  # type: ignore[arg-type]
-        gain=load(f"{layout.gain}.weight", (prod(spec.gains),)).reshape(spec.gains),
+        gain=np.ones(spec.gains) if spec.norm is None else load(f"{layout.gain}.weight", (prod(spec.gains),)).reshape(
+            spec.gains
+        ),
         output=output.weight.reshape(width, spec.heads, spec.value_dim).transpose(1, 0, 2),
         output_bias=output.bias,
     )
@@ -77,4 +79,4 @@ def write_mixer(spec: RecurrentMixer, layout: MixerLayout, weights: RecurrentWei
     tensors |= {name: getattr(weights, part) for part, name in layout.numbers.items()}
     output = weights.output.transpose(1, 0, 2).reshape(weights.output.shape[1], -1)
     tensors |= store_linear(layout.output, Affine(output, weights.output_bias), spec.output_bias, False)
-    return tensors | {f"{layout.gain}.weight": weights.gain.reshape(-1)}
+    return tensors if spec.norm is None else tensors | {f"{layout.gain}.weight": weights.gain.reshape(-1)}

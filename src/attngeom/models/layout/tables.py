@@ -12,6 +12,7 @@ from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import NormWeights
 from attngeom.models.specification import Norm
+from attngeom.models.tensor_errors import TensorPart
 
 Load = Callable[[str, tuple[int, ...]], Array]
 """load(name, shape): the tensor as float64; the reader refuses another shape in one line."""
@@ -91,7 +92,8 @@ class MixerLayout:
 class BlockLayout:
     """Tensor names of one block below ``prefix``, which holds ``{}`` for the number of the layer.
 
-    ``scales`` are the tensors that multiply what a sublayer writes, by its place.
+    ``scales`` are the tensors that multiply what a sublayer writes, by its place. ``multipliers`` are what a family
+    multiplies the values of its maps by, weight and bias: reading multiplies them in.
     """
 
     prefix: str
@@ -102,6 +104,7 @@ class BlockLayout:
     experts: MLPLayout | None = None
     mixer: MixerLayout | None = None
     scales: Mapping[str, str] = field(default_factory=dict)
+    multipliers: Mapping[TensorPart, tuple[float, float]] = field(default_factory=dict)
 
 
 def read_norm(norm: Norm, name: str, width: int, load: Load) -> NormWeights:

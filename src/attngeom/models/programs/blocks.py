@@ -131,13 +131,15 @@ class BlockBuilder(AttentionParts, MixerParts, UnitParts):
             if block.shared_norm and kind == "mlp":
                 read = self.read(f"{self.prefix}attention.input", block.attention_norms.input, before)
             else:
-                read = self.read(f"{name}.input", norms.input, before if block.parallel else token)
+                together = block.parallel or (block.beside and kind == "attention")
+                read = self.read(f"{name}.input", norms.input, before if together else token)
             read = self.at_places(read)
             rows = self.rows_for(norms.output or norms.stream)
             if isinstance(part, GroupedAttention):
                 change = self._attention(name, sublayer, part, last, others, read, rows, later)
             elif isinstance(part, RecurrentMixer):
-                change = self.mix(name, part, self._sources(name, norms.input, others, last), rows)
+                home = f"{self.prefix}attention" if block.beside else name
+                change = self.mix(name, part, self._sources(home, sublayer.before, others, last), rows)
             elif isinstance(part, Experts):
                 change = self.experts(name, part, read, rows)
             else:

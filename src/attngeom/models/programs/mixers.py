@@ -93,6 +93,8 @@ class MixerParts(Parts):
 
     def gained(self, name: str, own: RecurrentMixer, y: int) -> int:
         """The norm of values (places, heads, v) over one head, or those of a group, times its gains."""
+        if own.norm is None:
+            return y
         b, shape = self.b, self.b.shape(y)
         parts = b.reshape(y, (shape[0], own.heads * own.value_dim // own.normed, own.normed))
         y = b.reshape(self.normalised(own.norm, parts), shape)

@@ -61,7 +61,8 @@ def _stream(block: TransformerBlock) -> Iterator[Factor]:
 
 def _mixer(block: TransformerBlock) -> Iterator[Factor]:
     if block.mixer is not None:
-        yield MixerGains(block, "mixer")
+        if block.mixer.norm is not None:
+            yield MixerGains(block, "mixer")
         yield from (kind(block, "mixer") for kind in (QueryChannels, KeyChannels, ValueChannels))
         if block.mixer.bias:
             yield StepConstants(block, "mixer")

@@ -303,6 +303,8 @@ class OrderOfChannels(MixerFactor):
                 weight, bias = by_entry(reader.weight, twin.weight), by_entry(reader.bias, twin.bias)
                 yield Errors(TensorPart(self.place, name, Along.HEAD), weight, bias)
         yield Errors(TensorPart(self.place, "output", Along.HEAD), by_entry(one.output, other.output))
+        if self.own.norm is None:
+            yield Errors(TensorPart(self.place, "gain"), whole(one.gain, other.gain))
         for name in (*one.head_numbers, *(f"{name}_shift" for name in self.own.channels)):
             squares = by_entry(getattr(one, name), getattr(other, name))
             yield Errors(TensorPart(self.place, name, Along.HEAD), _against_mean(squares))

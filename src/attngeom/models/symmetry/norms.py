@@ -12,6 +12,7 @@ from attngeom.groups import Gauge, Sampler
 from attngeom.models.affine import Affine
 from attngeom.models.layer import LayerWeights, MLPWeights, NormWeights
 from attngeom.models.readers import (
+    BESIDE,
     Change,
     has_bias,
     key_bias_is_invisible,
@@ -108,7 +109,7 @@ class InputNorm(Factor):
         weights, layers = stored.norms[self.place], (stored, folded)
         units = (TensorPart(name, kind) for name, own in stored.hidden.items() for kind in _unit_readers(own))
         for (reader, before), (_, after) in zip(*(readers_of(self.block, layer, self.place) for layer in layers)):
-            part = TensorPart(reading_place(self.place, reader), reader.removeprefix("rotated_"))
+            part = TensorPart(reading_place(self.place, reader), reader.removeprefix(BESIDE).removeprefix("rotated_"))
             part = next(units) if reader in ("gate", "up") else part
             constant = np.any(weights.bias) or np.any(before.bias)
             if self.norm.kind == "layer":
