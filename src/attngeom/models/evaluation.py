@@ -294,7 +294,7 @@ def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None)
     """The final hidden states of a stack from its embedded inputs."""
     start = 0 if stack is model.spec.stacks[0] else len(model.spec.stacks[0])
     relative, table = model.relative(stack), None
-    for index in range(len(stack)):
+    for index in stack.path or range(len(stack)):
         block = stack.block(index)
         if relative is not None and table is None:
             assert block.attention is not None
@@ -313,7 +313,8 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
     table = model.token_types(stack)
     if table is not None:
         x = x + table[np.zeros(len(tokens), int) if types is None else types]
-    return apply_norm(x, stack.embedding_norm, model.embedding_norm(stack))
+    x, widening = apply_norm(x, stack.embedding_norm, model.embedding_norm(stack)), model.widening(stack)
+    return x if widening is None else widening(x.T).T
 
 
 def embed_patches(model: Model, stack: Stack, image: Array) -> Array:

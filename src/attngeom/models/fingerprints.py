@@ -198,9 +198,11 @@ def _outside(model: Model, seed: int) -> OutsidePrint:
     if spec.vocabulary:
         flat = _is_flat(model, spec.stack) and not model.keeps_tokens
         factor = residue(spec.embedding_scale)
-        tables["tokens"] = [value * factor % P for value in _embedded(model, _probe(width, seed, flat))]
+        probe = _probe(width, seed, flat) if not spec.stack.embedding_width else _narrow_probe(model, spec.stack, seed)
+        tables["tokens"] = [value * factor % P for value in _embedded(model, probe)]
     for stack in spec.stacks:
-        x = _probe(width, seed, _is_flat(model, stack))
+        narrow = stack.embedding_width > 0
+        x = _narrow_probe(model, stack, seed) if narrow else _probe(width, seed, _is_flat(model, stack))
         for part, table in (("positions", model.positions(stack)), ("types", model.token_types(stack))):
             if table is None:
                 continue
@@ -227,6 +229,23 @@ def _probe(width: int, seed: int, flat: bool) -> Array:
     return random_residues(width, f"{seed}/embedding/{flat}", total_zero=flat)
 
 
+def _widened(model: Model, stack: Stack, seed: int, name: str = "gram") -> tuple[Array, int]:
+    """Wᵀz of the map of narrow tables behind the gain of their norm, on 1^⊥, and zᵀ of its constant."""
+    wide, norm = model.widening(stack), model.embedding_norm(stack)
+    assert wide is not None and norm is not None
+    z = random_residues(model.spec.width, f"{seed}/widening {name}", total_zero=False)
+    column = apply(wide.weight.T, [z])[:, 0]
+    seen = (integers(norm.stored) + residue(norm.offset)) * column % P
+    share = pow(stack.embedding_width, -1, P)
+    constant = int((dot(column, integers(norm.bias)) + dot(integers(wide.bias), z)) % P)
+    return (seen - sum(seen) * share) % P, constant
+
+
+def _narrow_probe(model: Model, stack: Stack, seed: int) -> Array:
+    """What narrow tables are multiplied by: what a probe of the stream is to them, which no turn of both changes."""
+    return _widened(model, stack, seed, "tables")[0]
+
+
 def _is_flat(model: Model, stack: Stack) -> bool:
     """Whether rows of the tables of a stack are not seen along 1."""
     return ModelView(model, flat=can_flatten(model.spec)).is_flat(stack)
@@ -237,7 +256,14 @@ def _stack_values(model: Model, stack: Stack, seed: int, *, is_last: bool) -> li
     values: list[Any] = [stack.embedding_norm.eps if stack.embedding_norm else None]
     values.append(stack.final_norm.eps if stack.final_norm else None)
     norm = model.embedding_norm(stack)
-    if norm is not None:
+    wide = model.widening(stack)
+    if wide is not None and norm is not None:
+        gram, constants = _widened(model, stack, seed)
+        values += [dot(gram, _narrow_probe(model, stack, seed)), constants, list(stack.path)]
+        if ModelView(model).keeps_tokens:
+            table = _rows(model.embedding(), random_residues(stack.embedding_width, f"{seed}/tokens", total_zero=True))
+            values.append(table)
+    elif norm is not None:
         values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
     columns = _relative_columns(model, stack)
     if columns is not None:

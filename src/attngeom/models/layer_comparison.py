@@ -10,6 +10,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups.ones import fixing_ones
 from attngeom.limits.rounding import (
     FOLDING_ROUNDING,
     GROSS_DIFFERENCE,
@@ -236,6 +237,9 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         mismatches.append(Mismatches(of=own, values=values, expected=limit * growth.get(part, np.ones(values.shape))))
 
     near, far = left.tables(), right.tables()
+    turn = narrow_turn(left, right)
+    if turn is not None:
+        far = {part: (name, table @ turn.T) for part, (name, table) in far.items()}
     for part, (name, table) in near.items():
         add(part, table, far[part][1], name)
     for stack in one.spec.stacks:
@@ -244,6 +248,11 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         if near_table is not None and far_table is not None:
             centred = [np.delete(table - table[:1], stack.unused_relative, 0) for table in (near_table, far_table)]
             add(f"{stack.name} relative positions", centred[0], centred[1], one.places.relative[stack.name])
+        wide = left.widening(stack), right.widening(twin)
+        if wide[0] is not None and wide[1] is not None:
+            weight = wide[1].weight if turn is None else wide[1].weight @ turn.T
+            add(f"{stack.name} widening", wide[0].weight, weight, f"{one.places.widening}.weight")
+            add(f"{stack.name} widening bias", wide[0].bias[None], wide[1].bias[None], f"{one.places.widening}.bias")
         _add_norms(add, left, right, stack, twin)
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
@@ -264,6 +273,23 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     return comparison
 
 
+def narrow_turn(left: ModelView, right: ModelView) -> Array | None:
+    """R that brings the narrow tables of the right model next to those of the left one; it keeps 1, for their norm.
+
+    None where tables are as wide as the stream, or where a head reads the token table, so that its rows stay.
+    """
+    stack = left.model.spec.stack
+    if not stack.embedding_width or left.keeps_tokens or right.keeps_tokens:
+        return None
+    pairs = [(table, right.tables()[part][1]) for part, (_, table) in left.tables().items()]
+    wide = left.widening(stack), right.widening(right.model.spec.stack)
+    if wide[0] is None or wide[1] is None or any(one.shape != other.shape for one, other in pairs):
+        return None
+    pairs.append((wide[0].weight, wide[1].weight))
+    inner = sum(one.T.astype(np.float64) @ other / (np.linalg.norm(one) ** 2 or 1.0) for one, other in pairs)
+    return fixing_ones(np.asarray(inner))
+
+
 def fits_no_stream(left: ModelView, right: ModelView, unit: float, tolerance: float | None) -> bool:
     """Whether some row of the tables differs after every orthogonal change R of the right model's stream.
 
@@ -273,7 +299,8 @@ def fits_no_stream(left: ModelView, right: ModelView, unit: float, tolerance: fl
     """
     limit, growth = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING), _outside_growth(left, right)
     near, far = left.tables(), right.tables()
-    pairs = {"embedding": (near["embedding"][1], far["embedding"][1])} if "embedding" in near else {}
+    turned = "embedding" in near and not left.model.spec.stack.embedding_width
+    pairs = {"embedding": (near["embedding"][1], far["embedding"][1])} if turned else {}
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
         pairs["head"] = heads[0].weight, heads[1].weight

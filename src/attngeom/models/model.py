@@ -12,10 +12,12 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.files import refuse_format
+from attngeom.models.affine import Affine
 from attngeom.models.configuration import Config
 from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
+from attngeom.models.layout.tables import read_linear
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.cuts import evenly_cut
 from attngeom.models.quantised import restored
@@ -113,7 +115,17 @@ class Model:
         if self.spec.embedding_rank:
             table, into, _ = self.factors()
             return np.asarray(table @ into)
-        return self.load_large(self.places.tokens, (self.spec.vocabulary, self.spec.width))
+        return self.load_large(self.places.tokens, (self.spec.vocabulary, self.table_width(self.spec.stack)))
+
+    def table_width(self, stack: Stack) -> int:
+        """The width of the tables of a stack."""
+        return stack.embedding_width or self.spec.width
+
+    def widening(self, stack: Stack) -> Affine | None:
+        """The map from narrow tables to the stream."""
+        if not stack.embedding_width:
+            return None
+        return read_linear(self.load, self.places.widening, self.spec.width, stack.embedding_width, True, False)
 
     def embedding_of(self, stack: Stack) -> Array:
         """E of one stack: its own table where the file has one and ties none, else the common one."""
@@ -208,9 +220,8 @@ class Model:
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
         if stack.embedding_norm is None:
             return None
-        return read_norm(
-            stack.embedding_norm, self.places.embedding_norm.format(stack.name), self.spec.width, self.load
-        )
+        name = self.places.embedding_norm.format(stack.name)
+        return read_norm(stack.embedding_norm, name, self.table_width(stack), self.load)
 
     def positions(self, stack: Stack) -> Array | None:
         """The position table, rows that the family skips removed; one of sines unless the file has another."""
@@ -221,7 +232,7 @@ class Model:
             return self.load(name, (stack.sines, self.spec.width))
         if not stack.positions:
             return None
-        shape = stack.positions, self.spec.width
+        shape = stack.positions, self.table_width(stack)
         table = self.load(name, self.batched(name, shape)).reshape(shape)
         return table[self.places.position_offset :]
 
@@ -234,7 +245,7 @@ class Model:
         """The table of segments."""
         if not stack.token_types:
             return None
-        return self.load(self.places.token_types, (stack.token_types, self.spec.width))
+        return self.load(self.places.token_types, (stack.token_types, self.table_width(stack)))
 
     def relative(self, stack: Stack) -> Array | None:
         """The table of relative positions, buckets × heads."""
@@ -309,20 +320,23 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
     if spec.embedding_rank:
         yield from _factor_shapes(model)
     elif spec.vocabulary:
-        yield places.tokens, (spec.vocabulary, d)
+        yield places.tokens, (spec.vocabulary, model.table_width(spec.stack))
     for stack in spec.stacks:
+        e = model.table_width(stack)
+        if stack.embedding_width:
+            yield from ((f"{places.widening}.weight", (d, e)), (f"{places.widening}.bias", (d,)))
         if stack.positions:
             name = places.positions[stack.name]
-            yield name, model.batched(name, (stack.positions, d))
+            yield name, model.batched(name, (stack.positions, e))
         if stack.token_types:
-            yield places.token_types, (stack.token_types, d)
+            yield places.token_types, (stack.token_types, e)
         if stack.relative_buckets:
             yield places.relative[stack.name], (stack.relative_buckets, stack.relative_heads)
-        norms = [(stack.final_norm, places.final_norm.get(stack.name, ""))]
-        norms.append((stack.embedding_norm, places.embedding_norm.format(stack.name)))
-        for norm, name in norms:
+        norms = [(stack.final_norm, places.final_norm.get(stack.name, ""), d)]
+        norms.append((stack.embedding_norm, places.embedding_norm.format(stack.name), e))
+        for norm, name, size in norms:
             if norm is not None:
-                yield from ((f"{name}.{part}", (d,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
+                yield from ((f"{name}.{part}", (size,)) for part in ["weight"] * norm.gain + ["bias"] * norm.bias)
     if spec.head is not None:
         if not spec.head.tied and not model.has_product_head:
             yield places.head, model._table

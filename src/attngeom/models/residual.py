@@ -18,6 +18,7 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.groups.ones import complement_of_ones, fixing_ones
 from attngeom.models.matching import assign
 from attngeom.models.model import Model
 from attngeom.models.specification import Stack
@@ -43,7 +44,7 @@ class StreamGroup(Enum):
         """Columns: an orthonormal basis of what is turned, all of the stream or the vectors with sum zero."""
         if self is StreamGroup.ORTHOGONAL:
             return np.eye(d)
-        return lapack.qr(np.concatenate([np.full((d, 1), d**-0.5), np.eye(d)[:, 1:]], axis=1))[0][:, 1:]
+        return complement_of_ones(d)
 
     def widened(self, turn: Array) -> Array:
         """A rotation of what is turned as one of the stream."""
@@ -53,9 +54,10 @@ class StreamGroup(Enum):
 
     def polar(self, matrix: Array) -> Array:
         """The orthogonal factor; where 1 is fixed, that of the matrix on the complement of 1."""
-        basis = self.basis(len(matrix))
-        u, _, w = lapack.svd(matrix if self is StreamGroup.ORTHOGONAL else basis.T @ matrix @ basis)
-        return self.widened(np.asarray(u @ w))
+        if self is StreamGroup.FIXING_ONES:
+            return fixing_ones(matrix)
+        u, _, w = lapack.svd(matrix)
+        return np.asarray(u @ w)
 
     def free_signs(self, signs: Array) -> Array:
         """Signs one by one, the first of them for all, or none."""
@@ -134,6 +136,11 @@ def _shared(model: Model, find: Callable[[Stack, StreamGroup], Array]) -> Turns:
 def _stream_tables(model: Model, stack: Stack, group: StreamGroup) -> Array:
     """Rows that turn with a stream: its tokens, or positions and front end; the head with the final norm folded in."""
     view = ModelView(model, flat=can_flatten(model.spec) and group in (StreamGroup.FIXING_ONES, StreamGroup.ORDERS))
+    wide = view.widening(stack)
+    if wide is not None:
+        head = view.head()
+        rows = [wide.weight.T, wide.bias[None], *([] if head is None else [head.weight])]
+        return np.concatenate([row / (np.linalg.norm(row) or 1.0) for row in rows])
     tables = [view.embedding()] if stack.embeds_tokens else []
     if not stack.embeds_tokens:
         positions, width = view.positions(stack), model.spec.width

@@ -23,6 +23,7 @@ from attngeom.models.affine import Affine
 from attngeom.models.folding import express, unfold_like
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
+from attngeom.models.layout.tables import store_linear
 from attngeom.models.model import Model, open_model
 from attngeom.models.orbits import PARTS, canonical, even_rows, random_symmetry, recover
 from attngeom.models.readers import map_cross_memory
@@ -148,6 +149,12 @@ def _rotated_tables(model: Model, view: ModelView) -> dict[str, Array]:
     if view.rotation is None:
         return tables
     tables |= view.written()
+    for stack in model.spec.stacks:
+        wide, turn = model.widening(stack), view.turn(stack)
+        if wide is not None and turn is not None:
+            tables |= store_linear(model.places.widening, Affine(turn @ wide.weight, turn @ wide.bias), True, False)
+    if any(stack.embedding_width for stack in model.spec.stacks):
+        return tables
     if model.spec.vocabulary:
         tables[model.places.tokens] = view.embedding() / model.spec.embedding_scale
     last, final = model.spec.stack, view.final_norm(model.spec.stack)

@@ -85,6 +85,7 @@ def model_settings(spec: TransformerSpec) -> dict[str, Any]:
         settings["head"] = None
     for stack in spec.stacks:
         outer = {key: value for key, value in stack.to_json().items() if key not in ("kinds", "order", "name")}
+        outer = {key: value for key, value in outer.items() if value or key not in ("path", "embedding_width")}
         settings |= {f"{stack.name}.{k}": v for k, v in flatten(outer).items() if not _is_storage(k)}
         settings[f"{stack.name}.layers"] = len(stack)
         tables = [block_settings(block) for block in stack.blocks]

@@ -90,7 +90,8 @@ def _resize(model: Model, kept: list[int], wanted: list[TransformerBlock]) -> Re
         blocks = wanted[place : place + len(own)]
         kinds = tuple(dict.fromkeys(blocks))
         order = tuple(kinds.index(block) for block in blocks)
-        stacks.append(replace(stack, kinds=kinds or stack.kinds, order=order))
+        path = tuple(own.index(start + layer) for layer in stack.path if start + layer in own)
+        stacks.append(replace(stack, kinds=kinds or stack.kinds, order=order, path=path))
         start, place = start + len(stack), place + len(own)
     fields = {name: getattr(model, name) for name in Model.__dataclass_fields__ if name != "spec"}
     spec = replace(model.spec, stacks=tuple(stacks))

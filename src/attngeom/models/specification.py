@@ -160,7 +160,9 @@ class Stack(Checked):
     ``embedding_norm`` on the sum of the tables. ``relative_buckets`` > 0: one table of buckets × heads shared by all
     layers of the stack (T5), stored in its first block; ``relative_distance`` is its largest distance.
     ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the output of another
-    front end (patches, audio).
+    front end (patches, audio). ``embedding_width`` e > 0: the tables and their norm are that wide, and a map with a
+    bias makes the stream of them (ALBERT). ``path``: the numbers of the layers in the order in which they run, where
+    some run more than once; (): each once.
     """
 
     name: Literal["decoder", "encoder"]
@@ -175,8 +177,14 @@ class Stack(Checked):
     relative_buckets: int = 0
     relative_distance: int = 0
     embeds_tokens: bool = True
+    embedding_width: int = 0
+    path: tuple[int, ...] = ()
 
     def check(self) -> None:
+        normed = self.embedding_norm is not None and self.embedding_norm.kind == "layer" and self.embeds_tokens
+        require(normed or not self.embedding_width, "narrow tables without a LayerNorm of their sum given; not known")
+        once = not self.path or set(self.path) == set(range(len(self.order)))
+        require(once and len(self.path) <= CONFIGURED_SIZES["layers"], "a path that does not run every layer given")
         count = len(self.order)
         require(
             count <= CONFIGURED_SIZES["layers"], f"{count} layers given; at most {CONFIGURED_SIZES['layers']} are read"
@@ -223,8 +231,11 @@ class Stack(Checked):
         return owners[0] if self.relative_buckets and owners else 0
 
     def parameters(self, width: int, source: int) -> int:
-        norms = sum(norm.parameters(width) for norm in (self.final_norm, self.embedding_norm) if norm is not None)
-        tables = (self.positions + self.token_types) * width + self.relative_buckets * self.relative_heads
+        own = self.embedding_width or width
+        both = (self.final_norm, width), (self.embedding_norm, own)
+        norms = sum(norm.parameters(size) for norm, size in both if norm is not None)
+        tables = (self.positions + self.token_types) * own + self.relative_buckets * self.relative_heads
+        tables += (own + 1) * width * (self.embedding_width > 0)
         by_kind = [kind.parameters(width, source) for kind in self.kinds]
         return norms + tables + sum(by_kind[kind] for kind in self.order)
 
@@ -283,6 +294,8 @@ class TransformerSpec(Checked):
         require(not crossed or len(names) == 2, "cross-attention without an encoder given; two stacks are required")
         tied = self.head is not None and self.head.tied
         require(not tied or self.vocabulary > 0, "a tied head without a vocabulary given; vocabulary > 0 is required")
+        narrow = any(stack.embedding_width for stack in self.stacks)
+        require(not narrow or (len(names) == 1 and not tied), "narrow tables of two stacks or with a tied head given")
         for stack in self.stacks:
             for block in stack.kinds:
                 self._check_latent(block)
@@ -306,7 +319,8 @@ class TransformerSpec(Checked):
     def parameters(self) -> int:
         """Number of trained weights, a tied head counted once."""
         e = self.embedding_rank
-        total = self.other_parameters + (e * (self.vocabulary + 2 * self.width) if e else self.vocabulary * self.width)
+        tokens = self.vocabulary * (self.stack.embedding_width or self.width)
+        total = self.other_parameters + (e * (self.vocabulary + 2 * self.width) if e else tokens)
         total += sum(stack.parameters(self.width, self.width) for stack in self.stacks)
         if self.head is not None:
             rows = self.head.outputs or self.vocabulary

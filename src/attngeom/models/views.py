@@ -84,7 +84,7 @@ class ModelView:
     def is_taken_up(self, layer: int) -> bool:
         """Whether the norm of the sum behind a layer is read by maps alone: by cross-attention, or an own head."""
         stack, index = self.model.place(layer)
-        if index < len(stack) - 1 or self.model.stream_norm(stack) is None:
+        if index < len(stack) - 1 or stack.path or self.model.stream_norm(stack) is None:
             return False
         return stack is not self.model.spec.stack or self.closing_norm() is not None
 
@@ -192,7 +192,7 @@ class ModelView:
         """Rows that are added to the stream of a stack, in the rotated stream, without their means if ``flat``."""
         if flat:
             table = table - table.mean(axis=-1, keepdims=True)
-        turn = self.turn(stack)
+        turn = None if stack.embedding_width else self.turn(stack)
         return table if turn is None else table @ turn.T.astype(table.dtype)
 
     def final_norm(self, stack: Stack) -> NormWeights | None:
@@ -201,12 +201,23 @@ class ModelView:
         return norm if norm is None or not self.is_tied else rotate_norm(norm, self.turn(stack))
 
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
-        norm = self.model.embedding_norm(stack)
+        """The norm of the tables; that of narrow ones is read by the widening map."""
+        norm = None if stack.embedding_width else self.model.embedding_norm(stack)
         return None if norm is None else rotate_norm(norm, self.turn(stack))
+
+    def widening(self, stack: Stack) -> Affine | None:
+        """The map of narrow tables, rows of the stream as columns, with the norm of the tables folded into it."""
+        own, weights = self.model.widening(stack), self.model.embedding_norm(stack)
+        if own is None or weights is None or stack.embedding_norm is None:
+            return None
+        own, turn = reader_change(stack.embedding_norm, weights)("widening", own), self.turn(stack)
+        return own if turn is None else Affine(turn @ own.weight, turn @ own.bias)
 
     def closing_norm(self) -> tuple[Norm, NormWeights] | None:
         """The norm of the stream behind the last post-LN block, where a head of its own takes up gain and bias."""
-        return None if self.model.spec.head is None or self.is_tied else self.model.stream_norm(self.model.spec.stack)
+        alone = not self.model.spec.stack.path
+        has_own = self.model.spec.head is not None and not self.is_tied
+        return self.model.stream_norm(self.model.spec.stack) if has_own and alone else None
 
     def last_norm(self) -> NormWeights | None:
         """The norm that an own head reads: the final one, or that behind the last post-LN block."""

@@ -87,10 +87,10 @@ IMAGE: dict[str, Any] = {
     "patch_size": 4,
     "num_labels": 5,
 }
-IMAGES = ("vit", "deit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
+IMAGES = ("vit", "deit", "beit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
 STATES = (
     "bert", *IMAGES, "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
-    "electra", "mpnet", "modernbert", "clip_text_model", "siglip_text_model",
+    "electra", "electra_narrow", "albert", "mpnet", "modernbert", "clip_text_model", "siglip_text_model", "deberta-v2",
 )  # fmt: skip
 """Families whose function is the final hidden states."""
 PAIRS = ("t5", "mt5", "umt5", "bart", "marian", "mbart", "pegasus", "blenderbot")
@@ -460,7 +460,7 @@ def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor
         return {"input_features": mel, "decoder_input_ids": tokens[:, :7]}
     if family in PAIRS:
         return {"input_ids": tokens, "decoder_input_ids": tokens[:, :7].flip(1).contiguous()}
-    if family in ("bert", "electra"):
+    if family in ("bert", "electra", "electra_narrow", "albert"):
         return {"input_ids": tokens, "token_type_ids": (tokens > 11).long()}
     return {"input_ids": tokens}
 

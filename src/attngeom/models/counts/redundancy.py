@@ -215,7 +215,7 @@ def _final_terms(spec: TransformerSpec) -> list[RedundantPart]:
             RedundantPart(part="norm", count=count, group="gain and bias of the encoder's last norm", lemma="Lemma 4")
         )
     norm = last_norm(spec.stack)
-    if spec.head is None or norm is None:
+    if spec.head is None or norm is None or spec.stack.path:
         return terms
     if spec.head.tied:
         moved = spec.width * (norm.bias and spec.head.bias)

@@ -75,10 +75,10 @@ def _count(
 
 
 def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
-    """The blocks of a stack in place, minus the blocks alone."""
+    """The blocks of a stack in place, minus the blocks alone; layers that run often read more than one norm."""
     width, source = spec.width, source_norm(spec)
-    count, incoming = 0, stack.embedding_norm
-    if _is_post_norm(stack):
+    count, incoming = 0, None if stack.embedding_width else stack.embedding_norm
+    if _is_post_norm(stack) and not stack.path:
         for block in stack.blocks:
             count += _count(block, width, source, incoming) - _count(block, width, source)
             incoming = sublayers(block)[-1].norms.stream
@@ -117,15 +117,30 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     along = sum(size for name, size in rows.items() if unseen[name])
     # Of projected tokens the mean directions are those of the projection; a vector for all of them has no place.
     moved = len(rows) - len(sums - {frozenset()}) - bool(spec.embedding_rank)
-    each = spec.width - (bool(unseen) and all(unseen.values()))
-    unread = spec.width * sum(stack.unread_positions for stack in spec.stacks)
+    width = spec.stack.embedding_width or spec.width
+    each = width - (bool(unseen) and all(unseen.values()))
+    unread = width * sum(stack.unread_positions for stack in spec.stacks)
     return [
+        *_narrow_terms(spec, spec.stack),
         RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
         RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="Lemma 4"),
         RedundantPart(
             part="residual", count=moved * each, group=f"R^{each} between tables that are added", lemma="sum"
         ),
         _tied_shift_term(spec),
+    ]
+
+
+def _narrow_terms(spec: TransformerSpec, stack: Stack) -> list[RedundantPart]:
+    """What the map of narrow tables takes up of their norm, and turns of the tables that it follows."""
+    e, norm = stack.embedding_width, stack.embedding_norm
+    if not e or norm is None:
+        return []
+    turns = Orthogonal(e - 1).dimension * _free_embedding(spec)
+    return [
+        RedundantPart(part="norm", count=norm.parameters(e), group="gain and bias of the norm of tables", lemma="Lemma 4"),
+        RedundantPart(part="norm", count=spec.width, group="mean direction of the rows behind the tables", lemma="Lemma 4"),
+        RedundantPart(part="residual", count=turns, group=f"O({e - 1}) of narrow tables", lemma="Lemma R"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import (
     ModelFamily,
@@ -131,7 +132,7 @@ DATA2VEC = _roberta("data2vec-text", "data2vec_text.")
 ROBERTA_BEFORE = _roberta("roberta-prelayernorm", "roberta_prelayernorm.", before=True)
 
 
-# DistilBERT and ELECTRA (with embeddings as wide as the stream): BERT under other names.
+# DistilBERT and ELECTRA: BERT under other names, ELECTRA with narrow tables or wide ones.
 
 KEYS = {
     "hidden_size": "dim",
@@ -147,11 +148,16 @@ def describe_distilbert(config: Config) -> TransformerSpec:
     return encoder(config.with_defaults({bert: config.raw(own) for bert, own in KEYS.items()}), types=0)
 
 
+def narrow(config: Config, spec: TransformerSpec, **more: Any) -> TransformerSpec:
+    """The encoder with tables of their own width, and what more changes."""
+    width = config.integer("embedding_size", default=128)
+    return replace(spec, stacks=(replace(spec.stack, embedding_width=width, **more),))
+
+
 def describe_electra(config: Config) -> TransformerSpec:
-    config.refuse("embedding_size", config.integer("hidden_size"))
-    config = config.with_defaults({"embedding_size": 128})
-    config.refuse("embedding_size", config.integer("hidden_size"))
-    return encoder(config)
+    """Tables as wide as the stream are written into it as they are."""
+    spec = encoder(config)
+    return spec if config.integer("embedding_size", default=128) == spec.width else narrow(config, spec)
 
 
 DISTILBERT_PLACES = encoder_places(
@@ -190,9 +196,50 @@ ELECTRA_PLACES = encoder_places(
     readers=tuple(map(StateReader, ELECTRA_READERS)),
     copies={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
     rereader="generator_predictions.",
+    widening="electra.embeddings_project",
 )
 DISTILBERT = ModelFamily("distilbert", describe_distilbert, DISTILBERT_PLACES)
 ELECTRA = ModelFamily("electra", describe_electra, ELECTRA_PLACES)
+
+
+# ALBERT: narrow tables, and groups of layers that share their weights.
+
+
+def describe_albert(config: Config) -> TransformerSpec:
+    config.refuse("inner_group_num", 1)
+    layers, groups = config.layers("num_hidden_layers", default=12), config.layers("num_hidden_groups", default=1)
+    if groups > layers:
+        raise InputError(f"config num_hidden_groups = {groups} given; at most {layers}, the layers, are required")
+    shared = config.with_defaults({"hidden_act": "gelu_new"})
+    shared.values = {**shared.values, "num_hidden_layers": groups}
+    path = tuple(int(layer / (layers / groups)) for layer in range(layers))
+    return narrow(config, encoder(shared), path=() if groups == layers else path)
+
+
+ALBERT_PLACES = encoder_places(
+    "albert.",
+    "encoder.albert_layer_groups.{}.albert_layers.0.",
+    block=(
+        split_attention("attention.{}", "attention.dense", ("query", "key", "value")),
+        MLPLayout(packing="split", up="ffn", down="ffn_output"),
+        {"attention.stream": "attention.LayerNorm", "mlp.stream": "full_layer_layer_norm"},
+    ),
+    others=("albert.pooler.", "predictions.", "sop_classifier.", "classifier.", "qa_outputs."),
+    ignored=("position_ids", "token_type_ids"),
+    readers=(
+        StateReader("albert.pooler"),
+        StateReader("predictions.dense"),
+        StateReader("classifier", "albert.pooler"),
+        StateReader("qa_outputs", "albert.pooler"),
+    ),
+    copies={
+        "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
+        "predictions.decoder.bias": "predictions.bias",
+    },
+    rereader="predictions.",
+    widening="albert.encoder.embedding_hidden_mapping_in",
+)
+ALBERT = ModelFamily("albert", describe_albert, ALBERT_PLACES)
 
 
 # MPNet: RoBERTa without segments, with a table of relative positions that all layers share.

@@ -11,7 +11,6 @@ PAIR = "two towers in one file; save each tower as a model of its own and compar
 PARTS = "several models in one file; save the text model as a model of its own (its class ends in ForCausalLM)"
 
 MISSING: Mapping[str, str] = {
-    "albert": "layers that share their weights, and a factored embedding",
     "apertus": "an activation with learned constants",
     "beit": f"{SCALES}, and tables of relative positions for each layer",
     "bitnet": "norms inside of attention and MLP",

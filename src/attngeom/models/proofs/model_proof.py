@@ -44,6 +44,8 @@ def check_model(spec: TransformerSpec) -> None:
         raise InputError("a width below 3, a window of 1 token or one position given; not proved as a whole")
     if spec.embedding_rank:
         raise InputError("a model with projected tokens given; whole models are proved with one table of tokens")
+    if stack.embedding_width or stack.path:
+        raise InputError("narrow tables, or layers that run more than once, given; not proved as a whole")
     if stack.relative_buckets or not spec.vocabulary:
         raise InputError("a model with a relative position table or without tokens given; not proved as a whole")
     if len({part.sees_later for part in own}) > 1 or not stack.order:
