@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import attngeom
+from attngeom.errors import InputError
 from attngeom.groups import ComplexScales, GeneralLinear, Group, Orthogonal, RealScales
 from attngeom.limits.rounding import TENSORS_DIFFER
 from attngeom.models import Sampler, act, fold, random_symmetry, recover
@@ -127,20 +128,29 @@ def small_kinds() -> dict[str, tuple[TransformerBlock, int, int]]:
     return {name: kind for kind, name in found.items()}
 
 
-FEW = [name for name, (block, width, _) in small_kinds().items() if block.parameters(width, width) < 225]
+NO_PROGRAM = ("deberta-v2 0", "phimoe 0")
+"""Blocks that programs do not describe: contents against positions, a router that draws one expert after the other."""
+FEW = [name for name, (block, width, _) in small_kinds().items() if block.parameters(width, width) < 225 and name not in NO_PROGRAM]
 WITHOUT_NORMS_OF_ROWS = ["cohere 0", "cohere2 0", "falcon 0", "gemma 0"]
 """Where linear fields of the program itself are all that there is, and the search without hints is quick."""
 UNDECIDED = "gemma3_text 0"
 """A window with QK-norms of four heads: no point was drawn at which all roots of all its places exist."""
 
 
-@pytest.mark.parametrize("name", choose(FEW, [name for name in small_kinds() if name != UNDECIDED]))
+@pytest.mark.parametrize("name", choose(FEW, [name for name in small_kinds() if name not in (UNDECIDED, *NO_PROGRAM)]))
 def test_the_factors_of_every_family_are_those_that_are_proven(name: str) -> None:
     """Rank and symmetries of the program of a block meet, at what its list of factors says."""
     block, width, buckets = small_kinds()[name]
     proof = prove_block(block, width, buckets=buckets)
     assert proof.standing == "proven", proof.reason
     assert proof.redundancy == proof.formula
+
+
+@pytest.mark.parametrize("name", NO_PROGRAM)
+def test_blocks_that_programs_do_not_describe_are_refused(name: str) -> None:
+    block, width, buckets = small_kinds()[name]
+    with pytest.raises(InputError, match="proofs by rank do not describe"):
+        prove_block(block, width, buckets=buckets)
 
 
 @pytest.mark.parametrize("name", WITHOUT_NORMS_OF_ROWS[: choose(2, 4)])

@@ -39,7 +39,10 @@ def layers(family: str) -> list[tuple]:
 def run(block, layer) -> np.ndarray:
     rng = np.random.default_rng(1)
     width = layer.width
-    return apply_layer(rng.normal(size=(9, width)), block, layer, rng.normal(size=(5, width)))
+    x, memory = rng.normal(size=(9, width)), rng.normal(size=(5, width))
+    own = None if block.attention is None else block.attention.disentangled
+    distances = None if own is None else rng.normal(size=(2 * own.span, width))
+    return apply_layer(x, block, layer, memory, distances=distances)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -157,8 +157,10 @@ def _qk_normalised(rotated: Array, plain: Array, spec: GroupedAttention, gain: A
     return values[:, :f] + 1j * values[:, f : 2 * f], values[:, 2 * f :]
 
 
-def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights) -> Array:
-    """Scaled and capped scores (H, queries, keys) before masks and tables of positions."""
+def scores_of(
+    x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights, distances: Array | None = None
+) -> Array:
+    """Scaled and capped scores (H, queries, keys) before masks and tables of positions; ``distances`` has states."""
     heads, latent = weights.heads, spec.latent
     query_in = _latent(x, weights.query_latent, latent.query_norm if latent else None).T
     key_in = _latent(source, weights.key_latent, latent.key_norm if latent else None).T
@@ -169,6 +171,15 @@ def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: Attentio
         rotated_k, plain_k = _qk_normalised(rotated_k, plain_k, spec, weights.key_gain)
     plain_k = np.repeat(plain_k, heads // len(plain_k), axis=0)
     scores = plain_q.transpose(0, 2, 1) @ plain_k
+    if spec.disentangled is not None:
+        assert distances is not None
+        index = spec.disentangled.index(len(x), len(source))
+        if spec.disentangled.keys:
+            to_positions = plain_q.transpose(0, 2, 1) @ weights.key(distances.T)
+            scores = scores + np.take_along_axis(to_positions, index[None], axis=2)
+        if spec.disentangled.queries:
+            to_contents = plain_k.transpose(0, 2, 1) @ weights.query(distances.T)
+            scores = scores + np.take_along_axis(to_contents, index.T[None], axis=2).transpose(0, 2, 1)
     if spec.rotary is not None:
         angles = np.exp(1j * np.outer(spec.rotary.frequencies, np.arange(max(len(x), len(source)))))
         rotated_q = rotated_q * angles[:, : len(x)]
@@ -181,13 +192,14 @@ def scores_of(x: Array, source: Array, spec: GroupedAttention, weights: Attentio
 
 
 def apply_attention(
-    x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights, table: Array | None = None
-) -> Array:
+    x: Array, source: Array, spec: GroupedAttention, weights: AttentionWeights, table: Array | None = None,
+    distances: Array | None = None,
+) -> Array:  # fmt: skip
     """Attention from x to source (the same rows for self-attention); ``table`` (H, i, j) is added to the scores."""
     heads = weights.heads
     if heads * len(x) * len(source) > SCORES_HELD:
         raise InputError(f"{len(x)} tokens and {heads} heads given; the float64 pass is for short inputs")
-    scores = scores_of(x, source, spec, weights)
+    scores = scores_of(x, source, spec, weights, distances)
     if spec.alibi:
         scores = scores + spec.slopes[:, None, None] * np.arange(len(source))
     if table is not None:
@@ -250,8 +262,9 @@ def _convolved(weights: RecurrentWeights, name: str, x: Array) -> Array:
 
 
 def apply_layer(
-    x: Array, block: TransformerBlock, layer: LayerWeights, memory: Array | None = None, table: Array | None = None
-) -> Array:
+    x: Array, block: TransformerBlock, layer: LayerWeights, memory: Array | None = None, table: Array | None = None,
+    distances: Array | None = None,
+) -> Array:  # fmt: skip
     """One layer of the residual stream x (t, d); ``memory`` are the encoder's states for cross-attention."""
     norms = layer.norms
     mixed: Array | float = 0.0
@@ -262,7 +275,7 @@ def apply_layer(
         x, mixed = (x, mixed) if block.beside else (x + mixed, 0.0)
     if block.attention is not None and layer.attention is not None:
         u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
-        branch = apply_attention(u, u, block.attention, layer.attention, table)
+        branch = apply_attention(u, u, block.attention, layer.attention, table, distances)
         branch = apply_norm(branch * block.residual_scale, block.attention_norms.output, norms.get("attention.output"))
         if block.parallel:
             if not block.shared_norm:
@@ -294,14 +307,20 @@ def run_stack(model: Model, stack: Stack, x: Array, memory: Array | None = None)
     """The final hidden states of a stack from its embedded inputs."""
     start = 0 if stack is model.spec.stacks[0] else len(model.spec.stacks[0])
     relative, table = model.relative(stack), None
+    distances = distance_states(stack, model.distances(stack))
     for index in stack.path or range(len(stack)):
         block = stack.block(index)
         if relative is not None and table is None:
             assert block.attention is not None
             buckets = relative_buckets(len(x), len(x), stack, block.attention)
             table = relative[buckets].transpose(2, 0, 1)
-        x = apply_layer(x, block, model.layer(start + index), memory, table)
+        x = apply_layer(x, block, model.layer(start + index), memory, table, distances)
     return apply_norm(x, stack.final_norm, model.final_norm(stack))
+
+
+def distance_states(stack: Stack, stored: tuple[Array, NormWeights | None] | None) -> Array | None:
+    """The states of distances behind their norm."""
+    return None if stored is None else apply_norm(stored[0], stack.distance_norm, stored[1])
 
 
 def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None = None) -> Array:

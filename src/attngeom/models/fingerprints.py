@@ -268,6 +268,12 @@ def _stack_values(model: Model, stack: Stack, seed: int, *, is_last: bool) -> li
     columns = _relative_columns(model, stack)
     if columns is not None:
         values.append(sorted(columns))
+    states = model.distances(stack)
+    if states is not None:
+        flat = stack.distance_norm is not None and stack.distance_norm.kind == "layer"
+        probe = random_residues(model.spec.width, f"{seed}/distances", total_zero=flat)
+        values.append(_rows(states[0][stack.read_distances], probe))
+        values += [] if states[1] is None else [dot(integers(states[1].gain), x), dot(integers(states[1].bias), x)]
     values += _final_values(model, stack, seed, is_last)
     return values
 

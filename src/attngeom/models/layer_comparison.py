@@ -23,6 +23,7 @@ from attngeom.limits.rounding import (
     TENSORS_DIFFER,
 )
 from attngeom.limits.work import STREAM_ROWS, STREAM_STEP
+from attngeom.models.evaluation import distance_states
 from attngeom.models.findings import hidden_parts
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.mismatches import (
@@ -253,6 +254,11 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
             weight = wide[1].weight if turn is None else wide[1].weight @ turn.T
             add(f"{stack.name} widening", wide[0].weight, weight, f"{one.places.widening}.weight")
             add(f"{stack.name} widening bias", wide[0].bias[None], wide[1].bias[None], f"{one.places.widening}.bias")
+        states = left.distances(stack), right.distances(twin)
+        if states[0] is not None and states[1] is not None:
+            rows = [distance_states(stack, own) for own in states]
+            seen = [own[stack.read_distances] for own in rows if own is not None]
+            add(f"{stack.name} distances", seen[0], seen[1], one.places.distances)
         _add_norms(add, left, right, stack, twin)
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:

@@ -127,6 +127,13 @@ class Model:
             return None
         return read_linear(self.load, self.places.widening, self.spec.width, stack.embedding_width, True, False)
 
+    def distances(self, stack: Stack) -> tuple[Array, NormWeights | None] | None:
+        """The table of states of distances, and its norm."""
+        if not stack.distances:
+            return None
+        table, norm = self.load(self.places.distances, (stack.distances, self.spec.width)), stack.distance_norm
+        return table, None if norm is None else read_norm(norm, self.places.distance_norm, self.spec.width, self.load)
+
     def embedding_of(self, stack: Stack) -> Array:
         """E of one stack: its own table where the file has one and ties none, else the common one."""
         untied = self.spec.head is not None and not self.spec.head.tied
@@ -332,7 +339,10 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield places.token_types, (stack.token_types, e)
         if stack.relative_buckets:
             yield places.relative[stack.name], (stack.relative_buckets, stack.relative_heads)
+        if stack.distances:
+            yield places.distances, (stack.distances, d)
         norms = [(stack.final_norm, places.final_norm.get(stack.name, ""), d)]
+        norms.append((stack.distance_norm, places.distance_norm, d))
         norms.append((stack.embedding_norm, places.embedding_norm.format(stack.name), e))
         for norm, name, size in norms:
             if norm is not None:

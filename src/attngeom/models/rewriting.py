@@ -150,6 +150,11 @@ def _rotated_tables(model: Model, view: ModelView) -> dict[str, Array]:
         return tables
     tables |= view.written()
     for stack in model.spec.stacks:
+        own = view.distances(stack)
+        if own is not None:
+            tables[model.places.distances] = own[0]
+            if stack.distance_norm is not None and own[1] is not None:
+                tables |= write_norm(stack.distance_norm, model.places.distance_norm, own[1])
         wide, turn = model.widening(stack), view.turn(stack)
         if wide is not None and turn is not None:
             tables |= store_linear(model.places.widening, Affine(turn @ wide.weight, turn @ wide.bias), True, False)

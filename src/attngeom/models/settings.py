@@ -18,7 +18,8 @@ STORAGE = frozenset(
 
 LATER = frozenset(
     {"relative", "output_gate", "least_step", "chunk", "temperature", "scales_inputs", "nearness",
-     "reflects", "beside"}
+     "reflects", "beside",
+     "disentangled", "path", "embedding_width", "distances", "distance_norm"}
 )
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 
@@ -85,7 +86,7 @@ def model_settings(spec: TransformerSpec) -> dict[str, Any]:
         settings["head"] = None
     for stack in spec.stacks:
         outer = {key: value for key, value in stack.to_json().items() if key not in ("kinds", "order", "name")}
-        outer = {key: value for key, value in outer.items() if value or key not in ("path", "embedding_width")}
+        outer = {key: value for key, value in outer.items() if value or key not in LATER}
         settings |= {f"{stack.name}.{k}": v for k, v in flatten(outer).items() if not _is_storage(k)}
         settings[f"{stack.name}.layers"] = len(stack)
         tables = [block_settings(block) for block in stack.blocks]

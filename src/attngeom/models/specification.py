@@ -21,6 +21,7 @@ from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.sublayers import (
     MLP,
     Activation,
+    Disentangled,
     Experts,
     GroupedAttention,
     Latent,
@@ -34,6 +35,7 @@ from attngeom.models.sublayers import (
 __all__ = [
     "MLP",
     "Activation",
+    "Disentangled",
     "Experts",
     "GroupedAttention",
     "Latent",
@@ -162,7 +164,8 @@ class Stack(Checked):
     ``embeds_tokens``: the stream begins with the token table, which all stacks share, not with the output of another
     front end (patches, audio). ``embedding_width`` e > 0: the tables and their norm are that wide, and a map with a
     bias makes the stream of them (ALBERT). ``path``: the numbers of the layers in the order in which they run, where
-    some run more than once; (): each once.
+    some run more than once; (): each once. ``distances`` rows of a table of states of distances, that the maps of
+    queries and keys read behind ``distance_norm`` (DeBERTa).
     """
 
     name: Literal["decoder", "encoder"]
@@ -179,6 +182,8 @@ class Stack(Checked):
     embeds_tokens: bool = True
     embedding_width: int = 0
     path: tuple[int, ...] = ()
+    distances: int = 0
+    distance_norm: Norm | None = None
 
     def check(self) -> None:
         normed = self.embedding_norm is not None and self.embedding_norm.kind == "layer" and self.embeds_tokens
@@ -211,6 +216,18 @@ class Stack(Checked):
         return (self.kinds[kind] for kind in self.order)
 
     @property
+    def disentangled(self) -> Disentangled | None:
+        """How contents are scored against the states of distances."""
+        own = (block.attention.disentangled for block in self.kinds if block.attention is not None)
+        return next(own, None) if self.distances else None
+
+    @property
+    def read_distances(self) -> Array:
+        """The rows of the table of states of distances that contexts show."""
+        own = self.disentangled
+        return np.zeros(0, dtype=np.int64) if own is None else own.used(self.positions - self.unread_positions)
+
+    @property
     def relative(self) -> RelativeTable | None:
         """The table of relative positions of all layers."""
         if not self.relative_buckets:
@@ -232,10 +249,10 @@ class Stack(Checked):
 
     def parameters(self, width: int, source: int) -> int:
         own = self.embedding_width or width
-        both = (self.final_norm, width), (self.embedding_norm, own)
+        both = (self.final_norm, width), (self.embedding_norm, own), (self.distance_norm, width)
         norms = sum(norm.parameters(size) for norm, size in both if norm is not None)
         tables = (self.positions + self.token_types) * own + self.relative_buckets * self.relative_heads
-        tables += (own + 1) * width * (self.embedding_width > 0)
+        tables += (own + 1) * width * (self.embedding_width > 0) + self.distances * width
         by_kind = [kind.parameters(width, source) for kind in self.kinds]
         return norms + tables + sum(by_kind[kind] for kind in self.order)
 

@@ -165,6 +165,46 @@ class RelativeTable(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disentangled(Checked):
+    """Scores of contents against states of distances, 2 ``span`` of them, that the maps of queries and keys read.
+
+    To q_i·k_j is added q_i·k(r) where ``keys``, k_j·q(r) where ``queries``, r the state of the distance i − j. With
+    ``buckets``, small distances have a state each, larger ones share them by their logarithm up to ``furthest``.
+    """
+
+    span: int
+    furthest: int
+    buckets: bool = False
+    keys: bool = False
+    queries: bool = False
+
+    def check(self) -> None:
+        middle = self.span // 2
+        good = 1 < middle < self.furthest - 1 if self.buckets else self.span > 0
+        require(good, f"{self.span} states of distances up to {self.furthest} given; not possible")
+
+    def index(self, queries: int, keys: int) -> Array:
+        """The row of the distance i − j, (queries, keys).
+
+        >>> Disentangled(span=2, furthest=2).index(1, 4)
+        array([[2, 1, 0, 0]])
+        """
+        distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
+        if self.buckets:
+            middle = self.span // 2
+            far = np.maximum(np.abs(distance), middle)
+            share = np.log(far / middle) / math.log((self.furthest - 1) / middle)
+            large = np.sign(distance) * (np.ceil(share * (middle - 1)).astype(int) + middle)
+            distance = np.where(np.abs(distance) <= middle, distance, large)
+        return np.clip(distance + self.span, 0, 2 * self.span - 1)
+
+    def used(self, positions: int) -> Array:
+        """The rows that contexts of so many positions show, of any length for 0."""
+        count = positions or 8 * max(self.furthest, self.span)
+        return np.unique(np.concatenate([self.index(count, 1).ravel(), self.index(1, count).ravel()]))
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupedAttention(Checked):
     """Softmax attention: ``heads`` query heads in ``groups`` groups that share keys and values.
 
@@ -174,7 +214,7 @@ class GroupedAttention(Checked):
     the distance (None: no limit), ``relative`` is a table of positions of this layer alone. ``output_gate``: what heads
     mix is multiplied by sigmoids of a further map, entry by entry; it has a bias if queries have one. ``chunk`` c: a
     token sees those of its own c places only. ``temperature`` (b, s): scores of token i, counted from 1, are multiplied
-    by 1 + s ln(1 + ⌊i/b⌋) (Llama 4).
+    by 1 + s ln(1 + ⌊i/b⌋) (Llama 4). ``disentangled``: contents are scored against positions as well (DeBERTa).
     """
 
     heads: int
@@ -198,8 +238,12 @@ class GroupedAttention(Checked):
     output_gate: bool = False
     chunk: int | None = None
     temperature: tuple[float, float] | None = None
+    disentangled: Disentangled | None = None
 
     def check(self) -> None:
+        options = (self.rotary, self.qk_norm, self.latent, self.relative, self.softcap, self.window)
+        plain = self.disentangled is None or (not any(options) and not self.sinks and self.heads == self.groups)
+        require(plain, "scores of contents against positions beside other options of scores given; not known")
         require(self.chunk is None or self.causal, "chunks of tokens that see later ones given; not known")
         good = self.temperature is None or (self.temperature[0] > 0 and self.softcap is None)
         require(good, "a temperature without a positive base, or with a softcap, given; not known")
@@ -265,7 +309,8 @@ class GroupedAttention(Checked):
     @property
     def shows_key_constants(self) -> bool:
         """Whether a constant of unrotated keys is seen: it adds the same to all scores of a token, but for norms."""
-        return self.shows_scores or self.qk_norm is not None
+        scored = self.disentangled is not None and self.disentangled.queries
+        return self.shows_scores or self.qk_norm is not None or scored
 
     @property
     def shares_sum_to_one(self) -> bool:

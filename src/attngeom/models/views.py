@@ -205,6 +205,17 @@ class ModelView:
         norm = None if stack.embedding_width else self.model.embedding_norm(stack)
         return None if norm is None else rotate_norm(norm, self.turn(stack))
 
+    def distances(self, stack: Stack) -> tuple[Array, NormWeights | None] | None:
+        """The states of distances, and their norm, in the rotated stream; of the table what its norm shows."""
+        own, turn, norm = self.model.distances(stack), self.turn(stack), stack.distance_norm
+        if own is None:
+            return None
+        table, weights = own
+        table = table - table.mean(axis=1, keepdims=True) if norm is not None and norm.kind == "layer" else table
+        if turn is None:
+            return table, weights
+        return table @ turn.T, None if weights is None else rotate_norm(weights, turn)
+
     def widening(self, stack: Stack) -> Affine | None:
         """The map of narrow tables, rows of the stream as columns, with the norm of the tables folded into it."""
         own, weights = self.model.widening(stack), self.model.embedding_norm(stack)

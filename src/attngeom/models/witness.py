@@ -43,8 +43,9 @@ def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:
         table = table[relative_buckets(len(x), len(x), stack, block.attention)].transpose(2, 0, 1)
     norm: Norm | None = view.model.spec.stacks[0].final_norm
     states = memory if norm is None else normalise(memory, norm)
+    distances = rng.normal(size=(stack.distances, width)) if stack.distances else None
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(apply_layer(x, block, folded, states, table) - x)
+        return np.asarray(apply_layer(x, block, folded, states, table, distances) - x)
 
 
 def relative_gap(ours: Array, theirs: Array) -> float:

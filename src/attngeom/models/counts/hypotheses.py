@@ -142,6 +142,8 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
         yield f"{plain} unrotated coordinates of a head given; at most {seen}, the dimensions seen, are required"
     if max(turning.values(), default=0) > seen:
         yield f"a frequency for {max(turning.values())} pairs given; at most {seen}, the dimensions seen, are required"
+    if own.disentangled is not None:
+        yield "scores of contents against positions given; none are required"
     if own.output_gate:
         yield "a gate of the output given; attention without one is required"
     if own.value_dim > seen:

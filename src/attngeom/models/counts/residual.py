@@ -78,7 +78,7 @@ def _stream_term(spec: TransformerSpec, stack: Stack) -> RedundantPart:
     """The blocks of a stack in place, minus the blocks alone; layers that run often read more than one norm."""
     width, source = spec.width, source_norm(spec)
     count, incoming = 0, None if stack.embedding_width else stack.embedding_norm
-    if _is_post_norm(stack) and not stack.path:
+    if _is_post_norm(stack) and not stack.path and not stack.distances:
         for block in stack.blocks:
             count += _count(block, width, source, incoming) - _count(block, width, source)
             incoming = sublayers(block)[-1].norms.stream
@@ -120,8 +120,14 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     width = spec.stack.embedding_width or spec.width
     each = width - (bool(unseen) and all(unseen.values()))
     unread = width * sum(stack.unread_positions for stack in spec.stacks)
+    centred = [stack for stack in spec.stacks if stack.distance_norm is not None]
+    states = sum(stack.distances for stack in centred if stack.distance_norm is not None and stack.distance_norm.kind == "layer")
+    hidden = spec.width * sum(stack.distances - len(stack.read_distances) for stack in spec.stacks)
+    states -= sum(stack.distances - len(stack.read_distances) for stack in centred)
     return [
         *_narrow_terms(spec, spec.stack),
+        RedundantPart(part="residual", count=states, group="states of distances along 1", lemma="Lemma 4"),
+        RedundantPart(part="residual", count=hidden, group="states of distances that no context has", lemma="definition"),
         RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
         RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="Lemma 4"),
         RedundantPart(

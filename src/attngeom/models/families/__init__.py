@@ -12,6 +12,7 @@ from attngeom.models.families import (
     bart,
     bert,
     cohere,
+    deberta,
     deepseek,
     falcon_h1,
     gemma,
@@ -33,7 +34,7 @@ from attngeom.models.families.refused import MISSING
 from attngeom.models.specification import TransformerSpec
 
 FILES = (
-    gpt, bert, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
+    gpt, bert, deberta, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
     nemotron_h, falcon_h1,
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {

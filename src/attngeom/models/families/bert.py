@@ -192,7 +192,14 @@ ELECTRA_READERS = (
 )  # fmt: skip
 ELECTRA_PLACES = encoder_places(
     "electra.",
-    others=("generator_predictions.", "generator_lm_head.", "discriminator_predictions.", "classifier.", "qa_outputs."),
+    others=(
+        "generator_predictions.",
+        "generator_lm_head.",
+        "discriminator_predictions.",
+        "classifier.",
+        "qa_outputs.",
+        "sequence_summary.",
+    ),
     readers=tuple(map(StateReader, ELECTRA_READERS)),
     copies={"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"},
     rereader="generator_predictions.",

@@ -17,7 +17,6 @@ MISSING: Mapping[str, str] = {
     "clip": PAIR,
     "dbrx": "clamped queries, keys and values",
     "deberta": "scores of contents against positions",
-    "deberta-v2": "scores of contents against positions",
     "dinov2_with_registers": "tokens without a position",
     "dinov3_vit": f"{SCALES}, and rotary positions in two directions",
     "falcon_mamba": STATES,

@@ -159,6 +159,8 @@ def _dimensions_without_eps(block: TransformerBlock, width: int) -> Iterator[int
 
 
 def _check_attention(own: GroupedAttention) -> None:
+    contents = "scores of contents against positions given; proofs by rank do not describe them"
+    require(own.disentangled is None, contents)
     if own.rotary is not None:
         check_frequencies(own.rotary.frequencies)
         plain, turning = own.rotations
