@@ -130,7 +130,8 @@ def small_kinds() -> dict[str, tuple[TransformerBlock, int, int]]:
 
 NO_PROGRAM = ("deberta-v2 0", "phimoe 0")
 """Blocks that programs do not describe: contents against positions, a router that draws one expert after the other."""
-FEW = [name for name, (block, width, _) in small_kinds().items() if block.parameters(width, width) < 225 and name not in NO_PROGRAM]
+SMALL = {name for name, (block, width, _) in small_kinds().items() if block.parameters(width, width) < 225}
+FEW = [name for name in small_kinds() if name in SMALL and name not in NO_PROGRAM]
 WITHOUT_NORMS_OF_ROWS = ["cohere 0", "cohere2 0", "falcon 0", "gemma 0"]
 """Where linear fields of the program itself are all that there is, and the search without hints is quick."""
 UNDECIDED = "gemma3_text 0"

@@ -1,4 +1,4 @@
-"""Convolutions that a file has in thirds of equal length: transformers 5 writes so those that it keeps as one tensor."""
+"""Convolutions that a file has in thirds of equal length, as transformers 5 writes those that it keeps as one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def evenly_cut(tensors: Tensors, places: Places) -> Tensors:
         return tensors
     headers = dict(tensors.headers)
     for name, (first, last, names) in cuts.items():
-        headers[name] = Header((last - first, *headers[names[0]].shape[1:]), headers[names[0]].dtype, headers[name].home)
+        like = tensors.headers[names[0]]
+        headers[name] = Header((last - first, *like.shape[1:]), like.dtype, tensors.headers[name].home)
 
     def fetch(name: str) -> Array:
         if name not in cuts:
@@ -40,18 +41,19 @@ def _parts(places: Places, tensors: Tensors) -> Iterator[dict[str, Cut]]:
         if mixer is None or not all(len(packed.parts) == 1 for packed in mixer.convolutions):
             continue
         homes = {packed.parts: packed.name for packed in mixer.maps}
-        base, _, end = layout.prefix.partition("{}")
-        first = mixer.convolutions[0]
+        end = layout.prefix.partition("{}")[2]
+        tail = f"{mixer.convolutions[0].name}.weight"
         for name in tensors:
-            start, tail = name.removesuffix(f"{first.name}.weight"), f"{first.name}.weight"
-            if not name.endswith(tail) or not start.endswith(end):
+            below = name.removesuffix(tail)
+            if not name.endswith(tail) or not below.endswith(end):
                 continue
-            convolutions = [f"{start}{packed.name}.weight" for packed in mixer.convolutions]
-            maps = [f"{start}{homes.get(packed.parts, '')}.weight" for packed in mixer.convolutions]
+            convolutions = [f"{below}{packed.name}.weight" for packed in mixer.convolutions]
+            maps = [f"{below}{homes.get(packed.parts, '')}.weight" for packed in mixer.convolutions]
             if not all(part in tensors for part in (*convolutions, *maps)):
                 continue
             have, want = ([tensors.headers[part].shape[0] for part in own] for own in (convolutions, maps))
             if have == want or sum(have) != sum(want):
                 continue
             ends = np.cumsum([0, *want]).tolist()
-            yield {part: (a, b, tuple(convolutions)) for part, a, b in zip(convolutions, ends, ends[1:])}
+            rows = zip(convolutions, ends, ends[1:])
+            yield {part: (start, stop, tuple(convolutions)) for part, start, stop in rows}

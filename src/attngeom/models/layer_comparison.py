@@ -305,8 +305,8 @@ def fits_no_stream(left: ModelView, right: ModelView, unit: float, tolerance: fl
     """
     limit, growth = max(PLAIN_RESIDUAL * unit, FOLDING_ROUNDING), _outside_growth(left, right)
     near, far = left.tables(), right.tables()
-    turned = "embedding" in near and not left.model.spec.stack.embedding_width
-    pairs = {"embedding": (near["embedding"][1], far["embedding"][1])} if turned else {}
+    reaches = "embedding" in near and not left.model.spec.stack.embedding_width
+    pairs = {"embedding": (near["embedding"][1], far["embedding"][1])} if reaches else {}
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:
         pairs["head"] = heads[0].weight, heads[1].weight

@@ -24,7 +24,8 @@ class RecurrentMixer(Checked):
     - delta (Gated DeltaNet): S ← g S, then S ← S + σ(b·x) k (v − Sᵀk)ᵀ, y = Sᵀq, with k and √a q of length one.
 
     What is written is O(gain ∘ n(y) ∘ SiLU(z)), z a gate that is read, with ``gates_first`` O(gain ∘ n(y ∘ SiLU(z))).
-    The norm n, which may be absent, is over the values of a head, or of the heads of a group. ``shares_gains``: one for all heads.
+    The norm n, if there is one, is over the values of a head, or of the heads of a group. ``shares_gains``: one for
+    all heads.
     ``reflects``: 2σ(b·x) in place of σ(b·x), so that a state may change its sign (OLMo hybrid).
     ``bias`` is that of all maps that read, ``conv_bias`` that of the convolutions.
     """

@@ -14,12 +14,12 @@ from attngeom.exact.arrays import Array
 from attngeom.files import refuse_format
 from attngeom.models.affine import Affine
 from attngeom.models.configuration import Config
+from attngeom.models.cuts import evenly_cut
 from attngeom.models.families import Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.layout.tables import read_linear
 from attngeom.models.module_names import to_disk_names
-from attngeom.models.cuts import evenly_cut
 from attngeom.models.quantised import restored
 from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
@@ -397,8 +397,9 @@ def _only_gguf(path: Path) -> Path:
 def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
     """The model of named tensors and a configuration; all that it asks for must be there."""
     family, keys = family_of(config), Config(config)
-    tensors = evenly_cut(tensors, family.locate(keys))
     spec, places = family.specify(keys), family.locate(keys)
+    if any(layout.mixer is not None for layout in places.blocks.values()):
+        tensors = evenly_cut(tensors, places)
     model = Model(spec, places, tensors, config, path, _prefix(places.base, tensors), read=frozenset(keys.read))
     if _lacks_head(model):
         model = replace(model, spec=replace(spec, head=None))

@@ -109,7 +109,8 @@ def _hybrid_pieces(name: str, state: Mapping[str, Any]) -> list[tuple[str, Any]]
     """Norms before mixers have names of their own, their convolutions are apart."""
     base, _, rest = name.partition("linear_attn.conv1d.weight")
     if base != name and not rest:
-        ends = np.cumsum([0, *(int(state[f"{base}linear_attn.{part}_proj.weight"].shape[0]) for part in "qkv")]).tolist()
+        sizes = (int(state[f"{base}linear_attn.{part}_proj.weight"].shape[0]) for part in "qkv")
+        ends = np.cumsum([0, *sizes]).tolist()
         rows = zip("qkv", ends, ends[1:])
         return [(f"{base}linear_attn.{part}_conv1d.weight", slice(first, last)) for part, first, last in rows]
     layer = re.match(r".*layers[.][0-9]+[.]", name)

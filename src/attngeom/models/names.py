@@ -135,7 +135,8 @@ def _experts(layout: MLPLayout, experts: Experts) -> Iterator[Row]:
     yield from _units(layout.of_shared, "shared", layout.shared)
     if experts.shared_gate:
         yield from _linear(TensorPart("mlp", "shared_gate"), layout.shared_gate, "mlp.input")
-    endings = {"packed_experts": ("", "_bias"), "beside_experts": ("", ""), "stacked_experts": (".weight", ".bias")}.get(layout.packing)
+    joined = {"packed_experts": ("", "_bias"), "beside_experts": ("", "")}
+    endings = {**joined, "stacked_experts": (".weight", ".bias")}.get(layout.packing)
     for number in range(experts.count):
         if endings is None:
             yield from _units(layout, f"experts.{number}", layout.expert.format(number))

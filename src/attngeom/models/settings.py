@@ -17,9 +17,22 @@ STORAGE = frozenset(
 """Fields that name storage, or constants that are multiplied into the weights before they are compared."""
 
 LATER = frozenset(
-    {"relative", "output_gate", "least_step", "chunk", "temperature", "scales_inputs", "nearness",
-     "reflects", "beside",
-     "disentangled", "path", "embedding_width", "distances", "distance_norm"}
+    {
+        "relative",
+        "output_gate",
+        "least_step",
+        "chunk",
+        "temperature",
+        "scales_inputs",
+        "nearness",
+        "reflects",
+        "beside",
+        "disentangled",
+        "path",
+        "embedding_width",
+        "distances",
+        "distance_norm",
+    }
 )
 """Options that have no setting where they are absent: fingerprints do not change with the options that are known."""
 

@@ -97,11 +97,13 @@ class TransformerBlock(Checked):
     def check(self) -> None:
         parts = (self.mixer, self.attention, self.mlp)
         require(parts != (None, None, None), "a block without mixer, attention and MLP given; one is required")
-        alone = self.mixer is None or self.beside or (self.attention is None and self.cross is None and not self.parallel)
+        alone = (
+            self.mixer is None or self.beside or (self.attention is None and self.cross is None and not self.parallel)
+        )
         own = self.attention_norms
         joined = None not in (self.mixer, self.attention) and (own.output, own.stream, self.cross) == (None,) * 3
         joined &= self.mixer_norms == Norms() and not self.parallel
-        require(joined or not self.beside, "a mixer beside attention with norms of its own or behind it given; not known")
+        require(joined or not self.beside, "a mixer beside attention with norms of its own given; not known")
         require(alone, "a mixer beside attention or in a parallel block given; not known")
         plain = self.mixer is None or (self.mixer_norms.output is None and self.mixer_norms.stream is None)
         require(plain, "a mixer with a norm behind it given; not known")

@@ -196,7 +196,7 @@ class Disentangled(Checked):
             share = np.log(far / middle) / math.log((self.furthest - 1) / middle)
             large = np.sign(distance) * (np.ceil(share * (middle - 1)).astype(int) + middle)
             distance = np.where(np.abs(distance) <= middle, distance, large)
-        return np.clip(distance + self.span, 0, 2 * self.span - 1)
+        return np.asarray(np.clip(distance + self.span, 0, 2 * self.span - 1))
 
     def used(self, positions: int) -> Array:
         """The rows that contexts of so many positions show, of any length for 0."""
@@ -465,7 +465,7 @@ class Experts(Checked):
         require(drawn, "a router that draws two experts given with other numbers of experts, groups or weights")
         plain = not self.scales_inputs or (self.router == "sigmoid" and not self.normalised and not self.correction)
         plain &= not self.scales_inputs or not (self.expert.up_bias or self.expert.down_bias)
-        require(plain, "scaled inputs of experts with biases, or with a router that is no plain sigmoid given; not known")
+        require(plain, "scaled inputs of experts with biases, or without a plain sigmoid, given; not known")
         require(0 < self.active <= self.count, f"{self.active} active of {self.count} experts given; not possible")
         split = self.expert_groups > 0 and self.count % self.expert_groups == 0
         require(split, f"{self.count} experts in {self.expert_groups} groups given; equal groups are required")

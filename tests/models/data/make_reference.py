@@ -392,7 +392,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "olmo_hybrid": (
         "OlmoHybridForCausalLM",
-        {**LLAMA, "hidden_size": 16, "head_dim": 4, "num_key_value_heads": 4, "layer_types": ["linear_attention", "full_attention"],
+        {**LLAMA, "hidden_size": 16, "head_dim": 4, "num_key_value_heads": 4,
+         "layer_types": ["linear_attention", "full_attention"],
          "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 5, "linear_value_head_dim": 6,
          "linear_conv_kernel_dim": 3},
     ),
@@ -414,10 +415,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "beit": (
         "BeitForImageClassification",
-        {**IMAGE, "intermediate_size": 20, "use_relative_position_bias": True, "use_absolute_position_embeddings": True},
+        {**IMAGE, "intermediate_size": 20, "use_relative_position_bias": True,
+         "use_absolute_position_embeddings": True},
     ),
-    "clip": ("CLIPModel", {"text_config": ENCODER, "vision_config": {**IMAGE, "hidden_size": 18, "intermediate_size": 20}, "projection_dim": 7}),
-    "siglip": ("SiglipModel", {"text_config": {**ENCODER}, "vision_config": {**IMAGE, "intermediate_size": 20}}),
 }  # fmt: skip
 ATTENTION = {"falcon_alibi": "sdpa"}
 """Eager attention otherwise. For Falcon with ALiBi transformers 5.22 adds the slopes twice there, and once in sdpa."""

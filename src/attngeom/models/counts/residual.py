@@ -120,14 +120,13 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     width = spec.stack.embedding_width or spec.width
     each = width - (bool(unseen) and all(unseen.values()))
     unread = width * sum(stack.unread_positions for stack in spec.stacks)
-    centred = [stack for stack in spec.stacks if stack.distance_norm is not None]
-    states = sum(stack.distances for stack in centred if stack.distance_norm is not None and stack.distance_norm.kind == "layer")
+    centred = [stack for stack in spec.stacks if stack.distance_norm and stack.distance_norm.kind == "layer"]
+    states = sum(len(stack.read_distances) for stack in centred)
     hidden = spec.width * sum(stack.distances - len(stack.read_distances) for stack in spec.stacks)
-    states -= sum(stack.distances - len(stack.read_distances) for stack in centred)
     return [
         *_narrow_terms(spec, spec.stack),
         RedundantPart(part="residual", count=states, group="states of distances along 1", lemma="Lemma 4"),
-        RedundantPart(part="residual", count=hidden, group="states of distances that no context has", lemma="definition"),
+        RedundantPart(part="residual", count=hidden, group="states of no distance", lemma="definition"),
         RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
         RedundantPart(part="residual", count=along, group="rows of the tables along 1", lemma="Lemma 4"),
         RedundantPart(
@@ -142,10 +141,10 @@ def _narrow_terms(spec: TransformerSpec, stack: Stack) -> list[RedundantPart]:
     e, norm = stack.embedding_width, stack.embedding_norm
     if not e or norm is None:
         return []
-    turns = Orthogonal(e - 1).dimension * _free_embedding(spec)
+    turns, own = Orthogonal(e - 1).dimension * _free_embedding(spec), norm.parameters(e)
     return [
-        RedundantPart(part="norm", count=norm.parameters(e), group="gain and bias of the norm of tables", lemma="Lemma 4"),
-        RedundantPart(part="norm", count=spec.width, group="mean direction of the rows behind the tables", lemma="Lemma 4"),
+        RedundantPart(part="norm", count=own, group="gain and bias of the norm of tables", lemma="Lemma 4"),
+        RedundantPart(part="norm", count=spec.width, group="mean direction behind the tables", lemma="Lemma 4"),
         RedundantPart(part="residual", count=turns, group=f"O({e - 1}) of narrow tables", lemma="Lemma R"),
     ]
 

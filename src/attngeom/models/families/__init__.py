@@ -34,8 +34,8 @@ from attngeom.models.families.refused import MISSING
 from attngeom.models.specification import TransformerSpec
 
 FILES = (
-    gpt, bert, deberta, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart, recurrent,
-    nemotron_h, falcon_h1,
+    gpt, bert, deberta, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart,
+    recurrent, nemotron_h, falcon_h1,
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {
     row.model_type: row for file in FILES for row in vars(file).values() if isinstance(row, ModelFamily)

@@ -62,8 +62,10 @@ class Places:
     the names of buffers, which are no weights. ``front_shapes`` are those of the weights of a front end; a file may
     lack them. ``written`` names those that write into the stream, each with the axis of its coordinates. ``readers``
     are heads other than ``head``; ``copies`` maps the name of a tensor that files may repeat to that of the original;
-    ``distances`` is the table of states of distances, ``distance_norm`` its norm (DeBERTa). ``widening`` is the map from narrow tables to the stream (ALBERT). ``otherwise`` maps ends of names to those that a file may have in their place; ``rereader`` is a module behind which the token table is read once more, unless it has a copy of its own (BERT's
-    decoder).
+    ``distances`` is the table of states of distances, ``distance_norm`` its norm (DeBERTa). ``widening`` is the map
+    from narrow tables to the stream (ALBERT). ``otherwise`` maps ends of names to those that a file may have in their
+    place; ``rereader`` is a module behind which the token table is read once more, unless it has a copy of its own
+    (BERT's decoder).
     """
 
     blocks: Mapping[str, BlockLayout]

@@ -75,11 +75,11 @@ def multipliers(config: Config) -> dict[TensorPart, tuple[float, float]]:
     read, written, key = (_constant(config, name) for name in keys)
     mixed, out = (_constant(config, f"ssm_{name}_multiplier") for name in ("in", "out"))
     gate, down = _constants(config, "mlp_multipliers", 2)
-    found = {("attention", "query"): (read, 1.0), ("attention", "key"): (read * key, key)}
-    found |= {("attention", "value"): (read, 1.0), ("attention", "output"): (written, written)}
-    found |= {("mixer", zone): (mixed * x, x) for zone, x in zip(ZONES, _constants(config, "ssm_multipliers", 5))}
-    found |= {("mixer", "output"): (out, out), ("mlp", "gate"): (gate, gate), ("mlp", "down"): (down, down)}
-    return {TensorPart(*name): pair for name, pair in found.items() if pair != (1.0, 1.0)}
+    factors = {("attention", "query"): (read, 1.0), ("attention", "key"): (read * key, key)}
+    factors |= {("attention", "value"): (read, 1.0), ("attention", "output"): (written, written)}
+    factors |= {("mixer", zone): (mixed * x, x) for zone, x in zip(ZONES, _constants(config, "ssm_multipliers", 5))}
+    factors |= {("mixer", "output"): (out, out), ("mlp", "gate"): (gate, gate), ("mlp", "down"): (down, down)}
+    return {TensorPart(*name): pair for name, pair in factors.items() if pair != (1.0, 1.0)}
 
 
 def places_falcon_h1(config: Config) -> Places:

@@ -1,6 +1,7 @@
-"""Llama 4, its text model: layers in chunks with normed, rotated queries and keys, layers that see all without rotation.
+"""Llama 4, its text model: layers in chunks with normed, rotated queries and keys, and layers that see all.
 
-In those the scores of late tokens grow. Experts read what the sigmoid of their score multiplies, beside a shared one.
+Those do not rotate, and the scores of late tokens grow there. Experts read what the sigmoid of their score multiplies,
+beside a shared one.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def _listed(config: Config, key: str, known: tuple[Any, ...], default: list[Any]
 
 def _attentions(config: Config) -> list[GroupedAttention]:
     layers, every = config.layers("num_hidden_layers"), config.integer("no_rope_layer_interval", default=4)
-    turning = _listed(config, "no_rope_layers", (0, 1), [int((i + 1) % every != 0) for i in range(layers)])
-    kinds = _listed(config, "layer_types", TYPES, [TYPES[0] if turns else TYPES[1] for turns in turning])
+    rotates = _listed(config, "no_rope_layers", (0, 1), [int((i + 1) % every != 0) for i in range(layers)])
+    kinds = _listed(config, "layer_types", TYPES, [TYPES[0] if turns else TYPES[1] for turns in rotates])
     chunk = config.optional_integer("attention_chunk_size", absent=8192)
     if chunk is None and TYPES[0] in kinds:
         raise InputError("config attention_chunk_size = null with chunked_attention given; transformers cannot run it")
@@ -42,12 +43,12 @@ def _attentions(config: Config) -> list[GroupedAttention]:
     if normed is not None and rotation is not None and rotation.amplitude != 1:
         raise InputError("config rope type that scales queries and keys given beside their norms; not known")
     # The norm of a whole head and its rotation commute.
-    turned = replace(plain, rotary=rotation, qk_norm=normed)
+    rotating = replace(plain, rotary=rotation, qk_norm=normed)
     growth = config.positive("floor_scale", default=8192.0), config.number("attn_scale", default=0.1)
     still = replace(plain, temperature=growth if config.flag("attn_temperature_tuning", default=True) else None)
     return [
-        replace(turned if turns else still, chunk=chunk if kind == TYPES[0] else None)
-        for turns, kind in zip(turning, kinds)
+        replace(rotating if turns else still, chunk=chunk if kind == TYPES[0] else None)
+        for turns, kind in zip(rotates, kinds)
     ]
 
 

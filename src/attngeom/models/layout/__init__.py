@@ -12,8 +12,8 @@ from attngeom.exact.arrays import Array
 from attngeom.models.layer import AttentionWeights, ExpertsWeights, LayerWeights, MLPWeights
 from attngeom.models.layout.attention import read_attention, write_attention
 from attngeom.models.layout.mixers import read_mixer, write_mixer
-from attngeom.models.layout.multipliers import multiplied
 from attngeom.models.layout.mlp import read_experts, read_mlp, write_experts, write_mlp
+from attngeom.models.layout.multipliers import multiplied
 from attngeom.models.layout.tables import (
     AttentionLayout,
     BlockLayout,
@@ -80,7 +80,9 @@ def read_layer(
         mlp = read_experts(block.mlp, units, width, large)
     elif isinstance(block.mlp, MLP) and layout.mlp is not None:
         mlp = read_mlp(block.mlp, layout.mlp, width, large, "")
-    layer = multiplied(LayerWeights(attention, mlp, norms, cross, mixer), layout.multipliers)
+    layer = LayerWeights(attention, mlp, norms, cross, mixer)
+    if layout.multipliers:
+        layer = multiplied(layer, layout.multipliers)
     for place, name in layout.scales.items() if block.scales_outputs else ():
         writer = writer_of(layer, place)
         layer = with_writer(layer, place, writer.scaled(below(name, (width,)).astype(writer.weight.dtype)))
@@ -96,7 +98,8 @@ def write_layer(
     """
     tensors: dict[str, Array] = {}
     prefix = layout.prefix.format(index)
-    layer = multiplied(layer, {part: (1 / a, 1 / b) for part, (a, b) in layout.multipliers.items()})
+    if layout.multipliers:
+        layer = multiplied(layer, {part: (1 / a, 1 / b) for part, (a, b) in layout.multipliers.items()})
     for place, name in layout.scales.items() if block.scales_outputs else ():
         loaded = np.ones(layer.width) if scales is None else scales(prefix + name, (layer.width,))
         tensors[name] = np.where(loaded == 0, 1.0, loaded)

@@ -90,10 +90,14 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     query_gain = key_gain = rests = None
     if spec.qk_norm is not None:
         offset, order = spec.qk_norm.norm.offset, np.concatenate(rows)
-        stored = [
-            load(f"{name}.weight", _gain_shape(spec.qk_norm, count, a)).reshape(-1, a)[:, order]
-            for name, count in ((layout.query_norm, heads), (layout.key_norm, groups))
-        ] if spec.qk_norm.norm.gain else [np.ones((1, a))] * 2
+        stored = (
+            [
+                load(f"{name}.weight", _gain_shape(spec.qk_norm, count, a)).reshape(-1, a)[:, order]
+                for name, count in ((layout.query_norm, heads), (layout.key_norm, groups))
+            ]
+            if spec.qk_norm.norm.gain
+            else [np.ones((1, a))] * 2
+        )
         query_gain, key_gain = (gain + offset for gain in stored)
         if offset:
             rests = two_sum_rest(stored[0], offset), two_sum_rest(stored[1], offset)
@@ -158,8 +162,8 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
             weight[place], bias[place] = affine.weight, affine.bias
         tensors |= store_linear(layout.fused, Affine(weight, bias), flags[0], layout.transposed)
     tensors |= _store_output(spec, layout, weights)
-    normed = spec.qk_norm is not None and spec.qk_norm.norm.gain
-    if normed and weights.query_gain is not None and weights.key_gain is not None:
+    gained = spec.qk_norm is not None and spec.qk_norm.norm.gain
+    if gained and spec.qk_norm is not None and weights.query_gain is not None and weights.key_gain is not None:
         back = np.argsort(np.concatenate(rows))
         for name, gain in ((layout.query_norm, weights.query_gain), (layout.key_norm, weights.key_gain)):
             shape = _gain_shape(spec.qk_norm, *gain.shape)

@@ -50,9 +50,9 @@ def read_mixer(spec: RecurrentMixer, layout: MixerLayout, width: int, load: Load
     output = read_linear(load, layout.output, width, spec.heads * spec.value_dim, spec.output_bias, False)
     return RecurrentWeights(
         **{"strength": None, "skip": None, **parts},  # type: ignore[arg-type]
-        gain=np.ones(spec.gains) if spec.norm is None else load(f"{layout.gain}.weight", (prod(spec.gains),)).reshape(
-            spec.gains
-        ),
+        gain=np.ones(spec.gains)
+        if spec.norm is None
+        else load(f"{layout.gain}.weight", (prod(spec.gains),)).reshape(spec.gains),
         output=output.weight.reshape(width, spec.heads, spec.value_dim).transpose(1, 0, 2),
         output_bias=output.bias,
     )

@@ -72,7 +72,8 @@ class UnitParts(Parts):
         for index in range(part.count):
             weight = b.move([kept], b.numbers([kept])[0][..., index : index + 1])
             if part.scales_inputs:
-                term = self.units(f"{name}.{index}", part.expert, replace(u, node=b.multiply(weight, u.node)), rows).node
+                scaled = replace(u, node=b.multiply(weight, u.node))
+                term = self.units(f"{name}.{index}", part.expert, scaled, rows).node
             else:
                 term = b.multiply(weight, self.units(f"{name}.{index}", part.expert, u, rows).node)
             total = term if total is None else b.add(total, term)

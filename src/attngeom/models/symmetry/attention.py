@@ -40,7 +40,7 @@ class RotaryScales(RowFactor):
     """(C*)^f per group on rotated pairs: k → g k, q → q / ḡ, what commutes with rotations by f frequencies."""
 
     topic = "qk"
-    group = ComplexScales
+    group: ClassVar[type[Group]] = ComplexScales
     carried = RowSlot("rotated_key")
     dual = RowSlot("rotated_query")
     stored_as = ("GroupedQueryKey", "turned")
@@ -95,7 +95,7 @@ class GroupedQueryKey(RowFactor):
     """GL(a₀) per group on unrotated coordinates: K → C K, Q → C⁻ᵀ Q (Lemma 2)."""
 
     topic = "qk"
-    group = GeneralLinear
+    group: ClassVar[type[Group]] = GeneralLinear
     carried = RowSlot("key")
     dual = RowSlot("query")
     stored_as = ("GroupedQueryKey", "plain")

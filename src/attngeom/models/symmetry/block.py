@@ -19,6 +19,7 @@ from attngeom.models.symmetry.attention import (
 from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, RelativeShift, StreamConstants
 from attngeom.models.symmetry.factor import Factor
 from attngeom.models.symmetry.latents import Latents
+from attngeom.models.symmetry.lengths import TurnedCoordinates, TurnedPairs
 from attngeom.models.symmetry.mixers import (
     KeyChannels,
     MixerGains,
@@ -27,7 +28,6 @@ from attngeom.models.symmetry.mixers import (
     StepConstants,
     ValueChannels,
 )
-from attngeom.models.symmetry.lengths import TurnedCoordinates, TurnedPairs
 from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
 from attngeom.models.symmetry.norms import InputNorm, MeanDirections, OutputScales
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
