@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +314,7 @@ def test_exponentials_of_numbers_that_are_not_rational() -> None:
     lower = {"point": "p", "region": 0, "samples": [[0, 0, 0]], "outputs": [0], "columns": [0]}
     claim = {"kind": "network", "program": program, "dimension": 1}
     record = seal(claim, {"lower": lower, "upper": {"method": "weights"}})
-    assert verify(record).standing == "probabilistic" and standalone(record)[0] == "unknown"
+    assert verify(record).valid is False and standalone(record)[0] == "unknown"
     assert analyze(Program.from_json(program)).standing == "probabilistic"
 
 
@@ -323,9 +324,24 @@ def test_signs_that_rounding_makes(seed: int) -> None:
     forged = with_rounding({}, random.Random(seed))
     assert forged is not None
     word, _ = standalone(record := seal(forged["claim"], forged["witness"]))
-    assert verify(record).valid is False and word != "valid"
+    assert verify(record).valid is None and "rounding errors" in verify(record).reason and word != "valid"
     with pytest.raises(InputError, match="does not exist"):
         analyze(Program.from_json(record["claim"]["program"]))
+
+
+@pytest.mark.parametrize("gap", [Fraction(1, 10**9), Fraction(-1, 2**60), Fraction(0)], ids=str)
+def test_a_sign_counts_where_the_number_is_not_zero(gap: Fraction) -> None:
+    """Both checkers: verify asked for a margin of 1e-6 besides, the lone one did not."""
+    nodes: list[Any] = [["constant", [], [], {"entries": [str(x)]}] for x in (gap, 1)]
+    nodes += [["parameter", [], [], {"name": "w"}], ["pattern", [0], [], {"kind": "positive"}]]
+    # 1[gap > 0] w, or 1 − that.
+    nodes += [["add", [1, 3], [], {"coefficients": [int(gap < 0), 1 - 2 * (gap < 0)]}]]
+    nodes += [["contract", [4, 2], [], {"subscripts": ",->"}]]
+    program = {"format": "attngeom/program", "version": 1, "nodes": nodes, "output": 5}
+    lower = {"point": "p", "region": 0, "samples": [[0]], "outputs": [0], "columns": [0]}
+    claim = {"kind": "network", "program": program, "dimension": 1}
+    record = seal(claim, {"lower": lower, "upper": {"method": "weights"}})
+    assert verify(record).valid is (gap != 0) and standalone(record)[0] == ("valid" if gap else "invalid")
 
 
 def test_long_sums_of_residues_are_refused() -> None:

@@ -9,7 +9,7 @@ from scipy.special import erf
 from attngeom.errors import InputError, SizeError
 from attngeom.programs import NamedPoint, trace
 from attngeom.rank.analysis import analyze, certify_network
-from attngeom.verification import Certificate, hypotheses, verify
+from attngeom.verification import Certificate, hypotheses, signs, verify
 from attngeom.verification import interpreter as running
 from attngeom.verification.programs import CheckedProgram
 from tests.effort import choose
@@ -164,7 +164,7 @@ def test_a_radicand_that_vanishes_says_nothing_about_signs(monkeypatch):
         return drawn(name, label, shape, p) * (not label.startswith("x0.3/"))
 
     monkeypatch.setattr(running, "residues", with_a_zero)
-    monkeypatch.setattr(hypotheses, "SIGN_SAMPLES", 50)
+    monkeypatch.setattr(signs, "SIGN_SAMPLES", 50)
     assert interpreter.values((3,))[3][1]
     with pytest.raises(SizeError, match="not seen to be free"):
         hypotheses.check_hypotheses(interpreter, [])

@@ -120,6 +120,8 @@ def needed_entries(program: Program, output: int | None = None) -> list[Array]:
 def vanishing_entries(program: Program, traces: Traces) -> list[Array]:
     """For each node which of its entries are zero in the whole region of these traces: what patterns multiply by 0.
 
+    Nodes without a trace have no such entries.
+
     >>> from attngeom.programs import Builder
     >>> from attngeom.programs.arithmetic import RealArithmetic
     >>> b = Builder()
@@ -131,7 +133,9 @@ def vanishing_entries(program: Program, traces: Traces) -> list[Array]:
     """
     flags: list[Array] = []
     for node, trace in zip(program.nodes, traces):
-        assert trace is not None
+        if trace is None:
+            flags.append(np.zeros((1, *node.shape), dtype=bool))
+            continue
         inner = [flags[source] for source in node.inputs]
         lead = len(trace.result)
         if node.operation in ("pattern", "constant"):
@@ -151,10 +155,15 @@ def vanishing_entries(program: Program, traces: Traces) -> list[Array]:
 
 
 def error_bounds(traces: Traces, zeros: Sequence[Array]) -> list[Array]:
-    """For each node of a pass in floats how far its entries may be from the real numbers; those that vanish are 0."""
+    """For each node of a pass in floats how far its entries may be from the real numbers; those that vanish are 0.
+
+    Nodes without a trace have the bound 0, which no other node reads.
+    """
     errors: list[Array] = []
     for trace, gone in zip(traces, zeros):
-        assert trace is not None
+        if trace is None:
+            errors.append(np.zeros(gone.shape))
+            continue
         node, inner = trace.node, [errors[k] for k in trace.node.inputs]
         own = rounding_errors(node.operation, node.data, trace.values, inner, trace.result, trace.domain.contract)
         errors.append(np.where(gone, 0.0, own))

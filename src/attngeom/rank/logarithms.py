@@ -24,8 +24,8 @@ from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
 from attngeom.results import Proof
 from attngeom.verification.atoms import AtomTable, Value, multiply
-from attngeom.verification.hypotheses import written_rank
 from attngeom.verification.programs import CheckedProgram
+from attngeom.verification.relations import written_rank
 
 
 def entries_at(traces: Traces, places: list[int], flags: Mapping[int, Array], lead: int) -> Array:

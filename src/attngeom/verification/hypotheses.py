@@ -3,48 +3,45 @@
 Checked here from the program alone, at the named point of a certificate and points named after it; what holds at one of
 them is proven, whichever it is. The theorems (docs/explanation/programs.md) ask for this:
 
-- Roots: none is a constant times a square over those before it, so that its sign is free. Seen if what is under the
-  root is a residue at some samples and not at others, among those at which the roots before exist.
+- Roots: their signs are free (:mod:`attngeom.verification.signs`).
 - exp y = base^y is a homomorphism, which respects what arguments have in common; by Ax (1971) there is nothing else.
 - log: free, if no product of powers of arguments is a constant times an exponential. Exponentials are squares mod p:
   seen if the symbols of all arguments, and a constant, are independent over GF(2).
-- log inside of exp: free, if no sum of multiples of logarithms is one of arguments of exponentials and a constant. Seen
-  if logarithms add their full number to a rank mod q, and if that of the arguments is what it is on paper.
+- log inside of exp: free, if no sum of multiples of logarithms is one of arguments of exponentials and a constant, nor,
+  of those that inputs reach, a function of the weights. Seen if logarithms add their full number to a rank mod q, and
+  if that of the arguments is what it is on paper.
 - Φ: free, if no two arguments have squares that differ by a constant, and there is no logarithm beside it.
 - sin, cos: free, if arguments are independent over Q modulo functions of the weights, up to their signs.
-- log, Φ, sin, cos of weights alone: the same modulo constants, at other weights.
+- log, Φ, sin, cos of weights alone: the same modulo constants, at other weights, where functions stay what they are.
+- log, Φ of numbers: those of rational numbers alone, which have no relations but those that are looked for, if
+  Schanuel's conjecture holds. Exponentials of other numbers, sin and cos of numbers are refused.
 
+Relations may hold in one piece alone: signs and orders are those of each sample of the certificate, in the whole test.
 Arguments that are equal on paper count once; those that are equal mod p alone are two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpq_mat
 
-from attngeom.errors import SizeError
+from attngeom.errors import FormatError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
-from attngeom.limits.recheck import (
-    CHANGE_TERMS,
-    FREE_ARGUMENTS,
-    FREE_INSIDE,
-    FREE_SPARE,
-    JACOBIAN_PRODUCTS,
-    SIGN_SAMPLES,
-)
+from attngeom.limits.recheck import FREE_ARGUMENTS, FREE_INSIDE, FREE_SPARE, JACOBIAN_PRODUCTS
 from attngeom.results import Proof
-from attngeom.verification.atoms import ONE, AtomTable, Polynomial, Value, add_to, multiply
-from attngeom.verification.budget import afford, allowance
+from attngeom.verification.atoms import ONE, AtomTable, Value, power
+from attngeom.verification.budget import afford
 from attngeom.verification.interpreter import PRIMES, Interpreter, Values
-from attngeom.verification.programs import CheckedProgram
+from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import require
+from attngeom.verification.relations import check_numbers, constant_part, written_rank
+from attngeom.verification.signs import Entry, check_signs, entry
 
-Entry = tuple[int, int]
-"""A node and one of its entries."""
 Sample = tuple[int, ...]
 
 
@@ -53,12 +50,42 @@ def check_hypotheses(interpreter: Interpreter, samples: Sequence[Sample]) -> lis
 
     FormatError where values were seen to be related, SizeError where more samples were needed than are afforded.
     """
-    return _Hypotheses(interpreter, samples).check()
+    pieces = _pieces(interpreter, samples)
+    parts = [part for piece, own in pieces for part in _Hypotheses(piece, own, len(pieces)).check()]
+    if any(node.operation == "pattern" for node in interpreter.program.nodes):
+        parts.append(Proof("certified", "signs are those of floats, whatever their rounding errors"))
+    return list(dict.fromkeys(parts))
+
+
+def _pieces(interpreter: Interpreter, samples: Sequence[Sample]) -> list[tuple[Interpreter, list[Sample]]]:
+    """The program with constants in the place of patterns, those of some samples, once for all on which tests rest."""
+    program, places = interpreter.program, set[int]()
+    if not any(node.operation == "pattern" for node in program.nodes):
+        return [(interpreter, list(samples))]
+    for place in range(len(program.nodes) - 1, -1, -1):
+        node = program.nodes[place]
+        if place in places or node.operation in ("root", "formal"):
+            places.update(node.inputs)
+    pieces: dict[tuple[bytes, ...], tuple[Interpreter, list[Sample]]] = {}
+    for sample in samples:
+        patterns = interpreter.patterns(sample[0])
+        key = tuple(patterns[place].tobytes() for place in sorted(places & patterns.keys()))
+        if key not in pieces:
+            nodes = list(program.nodes)
+            for place, pattern in patterns.items():
+                entries = tuple(map(Fraction, pattern.astype(int).ravel().tolist()))
+                nodes[place] = CheckedNode("constant", (), nodes[place].shape, {"entries": entries})
+            piece = Interpreter(replace(program, nodes=tuple(nodes)), interpreter.name, interpreter.region)
+            pieces[key] = (piece, [])
+        pieces[key][1].append(sample)
+    return list(pieces.values())
 
 
 class _Hypotheses:
-    def __init__(self, interpreter: Interpreter, samples: Sequence[Sample]) -> None:
-        self.interpreter, self.program, self.samples = interpreter, interpreter.program, samples
+    """The tests for one piece; ``share``: in how many parts the budget is divided."""
+
+    def __init__(self, interpreter: Interpreter, samples: Sequence[Sample], share: int) -> None:
+        self.interpreter, self.program, self.samples, self.share = interpreter, interpreter.program, samples, share
         self.needed = needed_entries(self.program)
         self.varies, self.moves = self.program.reached("input"), self.program.reached("parameter")
         self.names = {node.data["name"] for node in self.program.nodes if node.operation == "formal"}
@@ -68,11 +95,11 @@ class _Hypotheses:
         operations = {node.operation for node in self.program.nodes}
         parts = []
         if "root" in operations:
-            self._check_roots()
+            check_signs(self.interpreter, self.needed, self.table, self.share)
             parts.append(Proof("certified", "signs of roots are free"))
         if self.names & {"exp", "gauss"}:
             parts.append(self._check_exponentials())
-        if {"exp", "log"} <= self.names and self._inside():
+        if self._inside():
             parts.append(self._check_inside())
         for names, is_free in (
             (("log",), self._logarithms_are_free),
@@ -83,8 +110,6 @@ class _Hypotheses:
                 parts.append(self._check_values(names, is_free))
         if {"log", "gauss"} <= self.names:
             parts.append(Proof("probabilistic", "squares of arguments of Φ may differ by a logarithm"))
-        if "pattern" in operations:
-            parts.append(Proof("certified", "signs are those of floats with a margin"))
         return parts
 
     @property
@@ -98,23 +123,18 @@ class _Hypotheses:
 
     def _check_exponentials(self) -> Proof:
         if max(self.interpreter.depths) >= len(PRIMES):
-            return Proof("probabilistic", "exponentials are nested deeper than the chain of primes")
+            raise FormatError("exponentials that are nested deeper than the chain of primes found")
+        densities = [_power(value, 2) for value in self._values(self._functions(("gauss",)))]
+        for value in (*self._values(self._functions(("exp",))), *densities):
+            is_rational = constant_part(self.table, value).keys() <= {ONE}
+            require(is_rational, "exponentials of numbers that are not rational may be algebraic")
         sources = [node.inputs[0] for node in self.program.nodes if node.operation == "formal"]
-        if "gauss" in self.names and any(not self.varies[k] and not self.moves[k] for k in sources):
+        if "gauss" in self.names and any(self._is_number(k) for k in sources):
             return Proof("probabilistic", "e and π may be algebraically dependent")
-        numbers = self._numbers()
-        if any(n.data.get("name") in ("exp", "gauss") and numbers[n.inputs[0]] for n in self.program.nodes):
-            return Proof("probabilistic", "exponentials of numbers that are not rational may be algebraic")
         return Proof("certified", "exponentials are independent by Ax")
 
-    def _numbers(self) -> list[bool]:
-        """For each node whether numbers such as e stand in it alone, or in a sum with others."""
-        flags: list[bool] = []
-        for place, node in enumerate(self.program.nodes):
-            own = node.operation in ("circle", "formal") or any(flags[k] for k in node.inputs)
-            moves = self.varies[place] or self.moves[place]
-            flags.append(own and not (moves and node.operation in ("formal", "contract", "pattern")))
-        return flags
+    def _is_number(self, place: int) -> bool:
+        return not (self.varies[place] or self.moves[place])
 
     def _functions(self, names: Sequence[str]) -> list[int]:
         """The nodes of these functions on which outputs rest."""
@@ -132,42 +152,54 @@ class _Hypotheses:
                 distinct.setdefault((abs(number) if up_to_signs else number, monomial), (source, k))
         return list(distinct.values())
 
+    def _values(self, places: Sequence[int]) -> list[Value]:
+        """The arguments on paper."""
+        return [self.table.values[source][k] for source, k in self._arguments(places)]
+
     def _check_values(self, names: Sequence[str], is_free: Callable[[list[Entry]], bool]) -> Proof:
         """Arguments that inputs reach are independent modulo functions of the weights, all others modulo constants."""
         words, functions = " and ".join(names), self._functions(names)
         for varies in (True, False):
-            places = [k for k in functions if self.varies[k] == varies]
-            if not varies and not all(self.moves[k] for k in places):
-                return Proof("probabilistic", f"{words} of numbers, whose relations are not tested")
-            count = sum(int(self.needed[k].sum()) for k in places)
-            if count > FREE_ARGUMENTS:
-                return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
-            arguments = self._arguments(places, up_to_signs=names[0] == "sin")
-            is_seen = not places or is_free(arguments)
+            places = [k for k in functions if self.varies[k] == varies and not self._is_number(k)]
+            afford(sum(int(self.needed[k].sum()) for k in places), FREE_ARGUMENTS, f"values of {words} to be tested")
+            is_seen = not places or is_free(self._arguments(places, up_to_signs=names[0] == "sin"))
             require(is_seen, f"values of {words} were not seen to be independent of each other")
+        numbers = [k for k in functions if self._is_number(k)]
+        if numbers:
+            check_numbers(names[0], self._values(numbers))
+            return Proof("probabilistic", f"{words} of numbers, which are free if Schanuel's conjecture holds")
         return Proof("certified", f"values of {words} are free")
+
+    def _afford(self, rows: int) -> None:
+        afford(8 * rows * self.interpreter.cost() * self.share, JACOBIAN_PRODUCTS, "products for free values")
 
     def _rows(self, arguments: list[Entry], count: int) -> Iterator[list[int]]:
         """The arguments at samples at which all of them exist: those of the certificate first, then others.
 
         Where no input reaches them, at other weights.
         """
-        afford(8 * (count + FREE_SPARE) * self.interpreter.cost(), JACOBIAN_PRODUCTS, "products for free values")
-        levels, given = self.interpreter.levels + 1, 0
-        for number in range(8 * (count + FREE_SPARE)):
-            if self.varies[arguments[0][0]]:
-                own = self.samples[: 2 * (count + FREE_SPARE)]
-                sample = own[number] if number < len(own) else (number - len(own),) * levels
-                values = self.interpreter.values(sample)
+        rows = count + FREE_SPARE
+        self._afford(rows)
+        levels, varies = self.interpreter.levels + 1, self.varies[arguments[0][0]]
+        own = self.samples[: 2 * rows] if varies else []
+        there = 0
+        for number in range(8 * rows):
+            if number < len(own):
+                values = self.interpreter.values(own[number])
             else:
-                other = f"{self.interpreter.name}/weights{number}"
-                values = Interpreter(self.program, other, self.interpreter.region).values((0,) * levels)
+                index = (number - len(own) if varies else 0,) * levels
+                values = (self.interpreter if varies else self._at_other_weights("weights", number)).values(index)
             row = _read(values, arguments)
             if row is not None:
                 yield row
-                given += 1
-            if given >= count + FREE_SPARE:
+                there += 1
+            if there >= rows:
                 return
+
+    def _at_other_weights(self, word: str, number: int) -> Interpreter:
+        """Other weights mod p, with the same functions: what rests on numbers alone stays what it is."""
+        name, region = self.interpreter.name, self.interpreter.region
+        return Interpreter(self.program, name, region, weights=f"{name}/{word}{number}")
 
     def _logarithms_are_free(self, arguments: list[Entry]) -> bool:
         p, table = PRIMES[0], []
@@ -183,7 +215,7 @@ class _Hypotheses:
     def _angles_are_free(self, arguments: list[Entry]) -> bool:
         p = PRIMES[0]
         if self.varies[arguments[0][0]]:
-            return rank_mod_p(self._differences("angle", arguments, p), p) == len(arguments)
+            return rank_mod_p(self._differences("angle", [(x, 1) for x in arguments], p), p) == len(arguments)
         rows = np.array(list(self._rows(arguments, len(arguments))), dtype=np.int64)
         return rank_mod_p((rows[1:] - rows[:1]) % p, p) == len(arguments)
 
@@ -192,183 +224,69 @@ class _Hypotheses:
         return [k for k in self._functions(("log",)) if self.interpreter.depths[k]]
 
     def _check_inside(self) -> Proof:
-        outer, inner, q = self._functions(("exp", "gauss")), self._inside(), PRIMES[1]
-        width = 1 + sum(int(self.needed[k].sum()) for k in (*outer, *inner))
-        if width > FREE_INSIDE:
-            return Proof("probabilistic", f"{width:,} exponentials and logarithms in each other, too many to test")
-        if not all(self.varies[k] for k in inner):
-            return Proof("probabilistic", "log of weights alone, whose relations are not tested")
-        arguments, logarithms = self._arguments(outer), self._arguments(inner)
-        places = {self.program.nodes[k].inputs[0]: k for k in inner}
-        columns = [*arguments, *((places[source], k) for source, k in logarithms)]
-        table = self._differences("log", columns, PRIMES[1], lowest=1)
-        whole, without = rank_mod_p(table, q), rank_mod_p(table[:, : len(arguments)], q)
-        require(whole == without + len(logarithms), "exponentials of logarithms may be algebraic")
-        is_written = without == written_rank(self.table, [self.table.values[place][k] for place, k in arguments])
-        require(is_written, f"arguments of exponentials beside logarithms may be related mod {q} alone")
+        """All together modulo constants, and those that inputs reach modulo functions of the weights."""
+        q, functions = PRIMES[1], (self._functions(("exp",)), self._functions(("gauss",)))
+        inner = [k for k in self._inside() if not self._is_number(k)]
+        width = 1 + sum(int(self.needed[k].sum()) for own in (*functions, inner) for k in own)
+        afford(width, FREE_INSIDE, "exponentials and logarithms in each other")
+        # The density of Φ is an exponential of −x²/2.
+        powers = [(k, 1 + place) for place, own in enumerate(functions) for k in self._arguments(own)]
+        sources = {self.program.nodes[k].inputs[0]: k for k in inner}
+        for is_constant in (True, False):
+            logarithms = [
+                (sources[source], k) for source, k in self._arguments(inner) if is_constant or self.varies[source]
+            ]
+            columns = [*powers, *((place, 1) for place in logarithms)]
+            table = self._together(columns) if is_constant else self._differences("log", columns, q, lowest=1)
+            whole, without = rank_mod_p(table, q), rank_mod_p(table[:, : len(powers)], q)
+            require(whole == without + len(logarithms), "exponentials of logarithms may be algebraic")
+            values = [_power(self.table.values[place][k], exponent) for (place, k), exponent in powers]
+            is_written = without == written_rank(self.table, values, is_constant)
+            require(is_written, f"arguments of exponentials beside logarithms may be related mod {q} alone")
         return Proof("certified", "arguments of exponentials are independent of logarithms")
 
-    def _differences(self, word: str, columns: list[Entry], p: int, lowest: int = 0) -> Array:
-        """Changes of some entries between inputs at the same weights, at more weights than there are entries."""
-        count, parts, total = len(columns) + FREE_SPARE, [np.zeros((1, len(columns)), dtype=np.int64)], 0
-        afford(8 * count * self.interpreter.cost(), JACOBIAN_PRODUCTS, "products for free values")
+    def _together(self, columns: list[tuple[Entry, int]]) -> Array:
+        """Changes of powers of some entries, one level down, between weights and inputs."""
+        rows, count = list[list[int]](), len(columns) + FREE_SPARE
+        self._afford(count)
+        for number in range(8 * count):
+            other = self._at_other_weights("log", number)
+            row = _read(other.values((number,) * (other.levels + 1), 1), [place for place, _ in columns])
+            rows += [] if row is None else [row]
+            if len(rows) > count:
+                break
+        return _changes([rows], [exponent for _, exponent in columns], PRIMES[1])
+
+    def _differences(self, word: str, columns: list[tuple[Entry, int]], p: int, lowest: int = 0) -> Array:
+        """Changes of powers of entries between inputs at the same weights, at more weights than there are entries."""
+        count, parts, places = len(columns) + FREE_SPARE, list[list[list[int]]](), [place for place, _ in columns]
+        self._afford(count)
         for number in range(2 * count):
             other = Interpreter(self.program, f"{self.interpreter.name}/{word}{number}", self.interpreter.region)
             values = (other.values((k,) * (other.levels + 1), lowest) for k in range(4))
-            rows = np.array([row for row in (_read(x, columns) for x in values) if row is not None], dtype=np.int64)
-            if len(rows) > 1:
-                parts.append((rows[1:] - rows[:1]) % p)
-                total += len(rows) - 1
-            if total >= count:
+            parts.append([row for row in (_read(x, places) for x in values) if row is not None])
+            if sum(len(rows) - 1 for rows in parts if rows) >= count:
                 break
-        return np.concatenate(parts)
-
-    # Roots
-
-    def _check_roots(self) -> None:
-        """SizeError unless the signs of all roots were seen to be free: of weights, of single inputs, of all others."""
-        roots = self._roots()
-        lone = self._lone() if len(self.interpreter.inputs) > 1 else {}
-        budget = min(SIGN_SAMPLES, int(allowance(2 * JACOBIAN_PRODUCTS) / max(1, 100 * self.interpreter.cost())))
-
-        def at_weights(number: int) -> Values:
-            other = Interpreter(self.program, f"{self.interpreter.name}/root{number}", self.interpreter.region)
-            return other.values((0,) * (other.levels + 1))
-
-        def at_index(number: int) -> Values:
-            return self.interpreter.values((number,) * (self.interpreter.levels + 1))
-
-        groups: list[tuple[list[Entry], Callable[[int], Values]]] = []
-        groups.append(([root for root in roots if not self.varies[root[0]]], at_weights))
-        for name in self.interpreter.inputs:
-            groups.append(([root for root in roots if lone.get(root[0]) == name], at_index))
-        joint = [root for root in roots if self.varies[root[0]] and root[0] not in lone]
-        groups.append((joint, self._at_good_inputs(lone, budget) if lone and joint else at_index))
-        for own, draw in groups:
-            if own and not self._signs_are_free(own, draw, budget):
-                raise SizeError(f"the signs of {len(own)} roots were not seen to be free at {budget:,} samples")
-
-    def _roots(self) -> list[Entry]:
-        """Roots on which outputs rest; of one and the same number on paper, one."""
-        distinct: dict[Any, Entry] = {}
-        for place, node in enumerate(self.program.nodes):
-            if node.operation == "root":
-                for k in np.flatnonzero(self.needed[place]).tolist():
-                    distinct.setdefault(self.table.values[node.inputs[0]][k], (place, k))
-        return list(distinct.values())
-
-    def _lone(self) -> dict[int, str]:
-        """The roots that rest on one input alone and on no function, with its name."""
-        sources: list[frozenset[str]] = []
-        for node in self.program.nodes:
-            own = {node.data["name"]} if node.operation == "input" else set()
-            if node.operation in ("formal", "pattern"):
-                own = {"", *self.interpreter.inputs}
-            sources.append(frozenset(own).union(*(sources[k] for k in node.inputs)))
-        nodes = enumerate(self.program.nodes)
-        return {k: next(iter(sources[k])) for k, node in nodes if node.operation == "root" and len(sources[k]) == 1}
-
-    def _at_good_inputs(self, lone: dict[int, str], budget: int) -> Callable[[int], Values]:
-        """Samples of inputs whose own roots exist at every level: what inputs give is independent of each other."""
-        inputs, levels = self.interpreter.inputs, self.interpreter.levels + 1
-        good: list[list[list[int]]] = [[[] for _ in inputs] for _ in range(levels)]
-        for index in range(budget):
-            for level in range(levels):
-                values = self.interpreter.values((index,) * levels, lowest=level)
-                for k, name in enumerate(inputs):
-                    own = [values[place] for place in lone if lone[place] == name]
-                    if not any(x[1].any() for x in own if x is not None):
-                        good[level][k].append(index)
-            if all(len(row) >= FREE_SPARE for rows in good for row in rows):
-                break
-
-        def draw(number: int) -> Values:
-            sample = []
-            for rows in good:
-                chosen, rest = [], number
-                for row in rows:
-                    if not row:
-                        raise SizeError(f"inputs whose own roots exist were not seen at {budget:,} samples")
-                    chosen.append(row[rest % len(row)])
-                    rest //= len(row)
-                first = chosen[0]
-                sample.append(first + sum((x - first) % 2**20 << 20 * k for k, x in enumerate(chosen) if k))
-            return self.interpreter.values(tuple(sample))
-
-        return draw
-
-    def _signs_are_free(self, roots: list[Entry], draw: Callable[[int], Values], budget: int) -> bool:
-        """Whether each root exists at some samples and not at others, among those at which the ones before exist.
-
-        A number times a square is a residue at all of them or at none. That the root of 0 is missing, or of what is
-        missing itself, says nothing.
-        """
-        cases = {(root, exists) for root in roots for exists in (True, False)}
-        for number in range(budget):
-            values = draw(number)
-            for root in roots:
-                place, k = root
-                if _entry(values, place, k) is not None:
-                    cases.discard((root, True))
-                    continue
-                if _entry(values, self.program.nodes[place].inputs[0], k):
-                    cases.discard((root, False))
-                break
-            if not cases:
-                return True
-        return False
+        return _changes(parts, [exponent for _, exponent in columns], p)
 
 
-def _entry(values: Values, place: int, k: int) -> int | None:
-    """One entry of a node, None where it is missing."""
-    value = values[place]
-    return None if value is None or value[1].ravel()[k] else int(value[0].ravel()[k])
+def _changes(parts: Sequence[list[list[int]]], exponents: Sequence[int], p: int) -> Array:
+    """The differences between powers of the first and of every other row of each part, mod p."""
+    table = [np.zeros((1, len(exponents)), dtype=np.int64)]
+    for rows in parts:
+        powers = [[pow(x, e, p) for x, e in zip(row, exponents)] for row in rows]
+        table += [(np.array(powers[1:], dtype=np.int64) - powers[0]) % p] if len(powers) > 1 else []
+    return np.concatenate(table)
+
+
+def _power(value: Value, exponent: int) -> Value:
+    return value[0] ** exponent, power(value[1], exponent)
 
 
 def _read(values: Values, entries: Sequence[Entry]) -> list[int] | None:
     """Some entries; None where one of them is missing."""
-    row = [_entry(values, place, k) for place, k in entries]
+    row = [entry(values, place, k) for place, k in entries]
     return None if None in row else [x for x in row if x is not None]
-
-
-def written_rank(table: AtomTable, values: Sequence[Value], constants: bool = False) -> int:
-    """The rank over Q of values modulo functions of the weights, as it is seen when sums are written out.
-
-    It is at least the rank of the functions, which is at least that of their values mod a prime. ``constants``: modulo
-    constants alone.
-    """
-    leaves = ("input", "pattern", "weight") if constants else ("input", "pattern")
-    varies: list[bool] = []
-    for atom in table.atoms:
-        parts = [*(atom.definition or ()), *([atom.argument[1]] if atom.argument else [])]
-        varies.append(atom.kind in leaves or any(varies[a] for m in parts for a, _ in m))
-    rows = []
-    for number, monomial in values:
-        terms = _write_out(table, {monomial: number} if number else {})
-        rows.append({m: c for m, c in terms.items() if any(varies[a] for a, _ in m)})
-    columns = {m: k for k, m in enumerate(dict.fromkeys(m for row in rows for m in row))}
-    matrix = fmpq_mat(len(rows), len(columns))
-    for i, row in enumerate(rows):
-        for m, number in row.items():
-            matrix[i, columns[m]] = number
-    return int(matrix.rank())
-
-
-def _write_out(table: AtomTable, terms: Polynomial) -> Polynomial:
-    """The same polynomial with sums written out, the last first, as long as it stays short."""
-    while True:
-        whole = max((a for m in terms for a, e in m if e > 1 and table.atoms[a].definition), default=None)
-        if whole is None:
-            return terms
-        result: Polynomial = {}
-        for m, number in terms.items():
-            is_there = dict(m).get(whole, 0) > 1
-            rest = multiply(m, ((whole, -2),)) if is_there else m
-            for n, c in ((table.atoms[whole].definition or {}) if is_there else {ONE: fmpq(1)}).items():
-                add_to(result, multiply(rest, n), number * c)
-        if len(result) > CHANGE_TERMS:
-            return terms
-        terms = result
 
 
 def needed_entries(program: CheckedProgram) -> list[Array]:

@@ -24,7 +24,7 @@ from attngeom.errors import FormatError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.points import residues, stream
 from attngeom.exact.rounding import rounding_errors
-from attngeom.limits.recheck import PATTERN_MARGIN, SUMMED_RESIDUES
+from attngeom.limits.recheck import SUMMED_RESIDUES
 from attngeom.verification.budget import afford
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 
@@ -36,8 +36,9 @@ Values = list[tuple[Array, Array] | None]
 class Interpreter:
     """A program at one named point: values mod p, and gradients of linear forms on the output, sample by sample."""
 
-    def __init__(self, program: CheckedProgram, name: str, region: int = 0) -> None:
-        self.program, self.name, self.region = program, name, region
+    def __init__(self, program: CheckedProgram, name: str, region: int = 0, weights: str | None = None) -> None:
+        """``weights``: another name for weights mod p."""
+        self.program, self.name, self.region, self.weights = program, name, region, weights or name
         self.depths = program.depths()
         self.inputs = [node.data["name"] for node in program.nodes if node.operation == "input"]
         self.levels = min(max(self.depths), len(PRIMES) - 1)
@@ -63,7 +64,7 @@ class Interpreter:
         return below
 
     def patterns(self, index: int) -> dict[int, Array]:
-        """The patterns at the real point; FormatError where one has no margin."""
+        """The patterns at the real point; FormatError where one is not that of an open region."""
         if not any(node.operation == "pattern" for node in self.program.nodes):
             return {}
         read: dict[int, Array] = {}
@@ -140,8 +141,9 @@ class Interpreter:
     ) -> tuple[Array, Array]:
         p, data, none = PRIMES[level], node.data, np.zeros(node.shape, dtype=bool)
         if node.operation in ("parameter", "input"):
-            label = f"w{level}" if node.operation == "parameter" else f"x{level}.{self._index(node, index)}"
-            return residues(self.name, f"{label}/{data['name']}", node.shape, p), none
+            is_weight = node.operation == "parameter"
+            label = f"w{level}" if is_weight else f"x{level}.{self._index(node, index)}"
+            return residues(self.weights if is_weight else self.name, f"{label}/{data['name']}", node.shape, p), none
         if node.operation == "constant":
             if any(x.denominator % p == 0 for x in data["entries"]):
                 raise FormatError(f"a constant whose denominator is divisible by {p} found")
@@ -347,16 +349,20 @@ def _errors(node: CheckedNode, inputs: list[Array], errors: list[Array], value: 
 
 
 def _read_pattern(kind: str, x: Array, zeros: Array, errors: Array) -> Array:
-    """The pattern of floats with a margin; entries that vanish in the whole region need none among themselves."""
-    size = np.abs(x).max() + 1.0
+    """The pattern of real numbers that are not 0, or differ; those that vanish in the whole region may be equal.
+
+    FormatError where they are 0 or equal, SizeError where the errors of floats hide it.
+    """
     order = np.argsort(-x, axis=-1, kind="stable") if kind == "order" else None
     if order is None:
         gaps = np.abs(x)[~zeros]
     else:
         gone = np.take_along_axis(zeros, order, axis=-1)
         gaps = -np.diff(np.take_along_axis(x, order, axis=-1), axis=-1)[~(gone[..., 1:] & gone[..., :-1])]
-    if gaps.size and not gaps.min() - 2 * errors.max() > PATTERN_MARGIN * size:
-        raise FormatError("a pattern without a margin found")
+    if gaps.size and not gaps.min() > 2 * errors.max():
+        if not errors.max():
+            raise FormatError("a sign or an order that is not that of an open region found")
+        raise SizeError("a sign or an order that rounding errors may hide found")
     return np.asarray(x > 0) if order is None else np.asarray(order[..., :, None] == np.arange(x.shape[-1]))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from flint import fmpq
 
-from attngeom.errors import FormatError
+from attngeom.errors import FormatError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.exact.points import check_name, residues
@@ -206,8 +206,8 @@ def _witnesses(program: CheckedProgram) -> list[Array]:
     for index in range(2):
         try:
             samples.append(interpreter.values((index,) * (interpreter.levels + 1)))
-        except FormatError:
-            # No margin, or nested too deeply.
+        except (FormatError, SizeError):
+            # No open region, or nested too deeply.
             continue
     if not samples:
         return []
@@ -237,8 +237,8 @@ def _exists(program: CheckedProgram) -> bool:
     for index in range(EXISTENCE_SAMPLES if taken else 0):
         try:
             values = interpreter.values((index,) * (interpreter.levels + 1))
-        except FormatError:
-            continue  # No margin.
+        except (FormatError, SizeError):
+            continue  # No open region.
         for k, source in taken:
             entries = values[source]
             if entries is not None:

@@ -20,7 +20,7 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.recheck import PATTERN_MARGIN
 from attngeom.programs.arithmetic import ModularArithmetic, RealArithmetic, evaluate_pattern, pattern_margin
 from attngeom.programs.operations import OPERATIONS, Point, Trace
-from attngeom.programs.passes import Traces, needed_entries, pull, run, vanishing_entries
+from attngeom.programs.passes import Traces, error_bounds, needed_entries, pull, run, vanishing_entries
 from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
 
@@ -171,14 +171,14 @@ class TokenPoint:
         needed = self.program.ancestors(places)
         point = Point(RealArithmetic(), dict(tensors))
         traces = run(self.program, point, needed.__contains__)
-        zeros = vanishing_entries(self.program, traces) if len(needed) == len(self.program.nodes) else None
+        zeros = vanishing_entries(self.program, traces)
+        errors = error_bounds(traces, zeros)
         for place in places:
             trace = traces[place]
             assert trace is not None
-            x, kind = trace.values[0], trace.node.data["kind"]
+            x, kind, source = trace.values[0], trace.node.data["kind"], trace.node.inputs[0]
             patterns[place] = evaluate_pattern(kind, x)
-            gone = np.zeros(x.shape, dtype=bool) if zeros is None else zeros[trace.node.inputs[0]]
-            margin = pattern_margin(kind, x, gone)
+            margin = pattern_margin(kind, x, zeros[source], errors[source])
             clear &= np.broadcast_to(np.isfinite(margin) & (margin > PATTERN_MARGIN), clear.shape)
         return patterns, clear
 

@@ -1,0 +1,130 @@
+"""Whether the signs of the roots of a program are free: none is a constant times a square over those before it.
+
+Seen if what is under a root is a residue at some samples and not at others, where the roots before exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from attngeom.errors import SizeError
+from attngeom.exact.arrays import Array
+from attngeom.limits.recheck import FREE_SPARE, JACOBIAN_PRODUCTS, SIGN_SAMPLES
+from attngeom.verification.atoms import AtomTable
+from attngeom.verification.budget import allowance
+from attngeom.verification.interpreter import Interpreter, Values
+
+Entry = tuple[int, int]
+"""A node and one of its entries."""
+
+
+def check_signs(interpreter: Interpreter, needed: Sequence[Array], table: AtomTable, share: int) -> None:
+    """SizeError unless the signs of all needed roots were seen to be free: of weights, of single inputs, of all others.
+
+    ``share``: in how many parts the budget is divided.
+    """
+    program, varies = interpreter.program, interpreter.program.reached("input")
+    roots = _distinct_roots(interpreter, needed, table)
+    lone = _lone_roots(interpreter) if len(interpreter.inputs) > 1 else {}
+    products = max(1, 100 * interpreter.cost()) * share
+    budget = min(SIGN_SAMPLES, int(allowance(2 * JACOBIAN_PRODUCTS) / products))
+
+    def at_weights(number: int) -> Values:
+        other = Interpreter(program, f"{interpreter.name}/root{number}", interpreter.region)
+        return other.values((0,) * (other.levels + 1))
+
+    def at_index(number: int) -> Values:
+        return interpreter.values((number,) * (interpreter.levels + 1))
+
+    groups: list[tuple[list[Entry], Callable[[int], Values]]] = []
+    groups.append(([root for root in roots if not varies[root[0]]], at_weights))
+    for name in interpreter.inputs:
+        groups.append(([root for root in roots if lone.get(root[0]) == name], at_index))
+    joint = [root for root in roots if varies[root[0]] and root[0] not in lone]
+    groups.append((joint, _at_good_inputs(interpreter, lone, budget) if lone and joint else at_index))
+    for own, draw in groups:
+        if own and not _are_free(interpreter, own, draw, budget):
+            raise SizeError(f"the signs of {len(own)} roots were not seen to be free at {budget:,} samples")
+
+
+def _distinct_roots(interpreter: Interpreter, needed: Sequence[Array], table: AtomTable) -> list[Entry]:
+    """Roots on which outputs rest; of one and the same number on paper, one."""
+    distinct: dict[Any, Entry] = {}
+    for place, node in enumerate(interpreter.program.nodes):
+        if node.operation == "root":
+            for k in np.flatnonzero(needed[place]).tolist():
+                distinct.setdefault(table.values[node.inputs[0]][k], (place, k))
+    return list(distinct.values())
+
+
+def _lone_roots(interpreter: Interpreter) -> dict[int, str]:
+    """The roots that rest on one input alone and on no function, with its name."""
+    sources: list[frozenset[str]] = []
+    for node in interpreter.program.nodes:
+        own = {node.data["name"]} if node.operation == "input" else set()
+        if node.operation in ("formal", "pattern"):
+            own = {"", *interpreter.inputs}
+        sources.append(frozenset(own).union(*(sources[k] for k in node.inputs)))
+    nodes = enumerate(interpreter.program.nodes)
+    return {k: next(iter(sources[k])) for k, node in nodes if node.operation == "root" and len(sources[k]) == 1}
+
+
+def _at_good_inputs(interpreter: Interpreter, lone: Mapping[int, str], budget: int) -> Callable[[int], Values]:
+    """Samples of inputs whose own roots exist at every level: what inputs give is independent of each other."""
+    inputs, levels = interpreter.inputs, interpreter.levels + 1
+    good: list[list[list[int]]] = [[[] for _ in inputs] for _ in range(levels)]
+    for index in range(budget):
+        for level in range(levels):
+            values = interpreter.values((index,) * levels, lowest=level)
+            for k, name in enumerate(inputs):
+                own = [values[place] for place in lone if lone[place] == name]
+                if not any(x[1].any() for x in own if x is not None):
+                    good[level][k].append(index)
+        if all(len(row) >= FREE_SPARE for rows in good for row in rows):
+            break
+
+    def draw(number: int) -> Values:
+        sample = []
+        for rows in good:
+            chosen, rest = [], number
+            for row in rows:
+                if not row:
+                    raise SizeError(f"inputs whose own roots exist were not seen at {budget:,} samples")
+                chosen.append(row[rest % len(row)])
+                rest //= len(row)
+            first = chosen[0]
+            sample.append(first + sum((x - first) % 2**20 << 20 * k for k, x in enumerate(chosen) if k))
+        return interpreter.values(tuple(sample))
+
+    return draw
+
+
+def _are_free(interpreter: Interpreter, roots: list[Entry], draw: Callable[[int], Values], budget: int) -> bool:
+    """Whether each root exists at some samples and not at others, among those at which the ones before exist.
+
+    A number times a square is a residue at all of them or at none. That the root of 0 is missing, or of what is
+    missing itself, says nothing.
+    """
+    cases = {(root, exists) for root in roots for exists in (True, False)}
+    for number in range(budget):
+        values = draw(number)
+        for root in roots:
+            place, k = root
+            if entry(values, place, k) is not None:
+                cases.discard((root, True))
+                continue
+            if entry(values, interpreter.program.nodes[place].inputs[0], k):
+                cases.discard((root, False))
+            break
+        if not cases:
+            return True
+    return False
+
+
+def entry(values: Values, place: int, k: int) -> int | None:
+    """One entry of a node, None where it is missing."""
+    value = values[place]
+    return None if value is None or value[1].ravel()[k] else int(value[0].ravel()[k])
