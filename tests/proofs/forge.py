@@ -4,8 +4,8 @@ A forgery starts from a true certificate and is aimed: its claim is false by con
 fool a careless checker: a minor of the right size for a wrong dimension, chosen where it is nonzero if there is one;
 the claim of another architecture; exchanged claims and witnesses; a point with another name, prime or support; a
 theorem cited just outside of its hypotheses; a value that agrees with the changed coefficients; one wrong product in a
-transcript, with the rank that it then shows; invented symmetries of a traced program, and classes of angles that are
-not independent, signs that rounding makes; weights of deep networks beside
+transcript, with the rank that it then shows; invented symmetries of a traced program, classes of angles that are not
+independent, signs that rounding makes, identities of functions that are taken for free; weights of deep networks beside
 the map of others, and refutations of maps that networks compute; learning coefficients that too few samples, a small
 prime or the pair of another stratum would show; networks that differ called the same, heads with a second set called
 unique, lists of generators with a module less, the pair of one law of inputs for another. Every digest is right.
@@ -41,6 +41,7 @@ from tests.proofs.forge_later import SOURCES as LATER
 from tests.proofs.forge_later import with_functions, with_ideal, with_law, with_uniqueness
 from tests.proofs.forge_learning import learning_sources, with_learning, with_ranks, with_stratum
 from tests.proofs.forge_maps import with_angles, with_layers, with_program, with_rounding, with_transcript
+from tests.proofs.forge_values import with_relations
 from tests.proofs.mutations import Record, seal, standalone
 from tests.proofs.sources import deep_maps, traced, transcripts
 
@@ -280,6 +281,7 @@ FORGERS: dict[Forger, int] = {
     with_program: 3,
     with_angles: 1,
     with_rounding: 1,
+    with_relations: 2,
     with_layers: 5,
     with_functions: 4,
     with_uniqueness: 3,
@@ -290,7 +292,7 @@ FORGERS: dict[Forger, int] = {
 
 
 OWN_SOURCES = {with_transcript: transcripts, with_layers: deep_maps, **LATER}
-OWN_SOURCES |= dict.fromkeys((with_program, with_angles, with_rounding), traced)
+OWN_SOURCES |= dict.fromkeys((with_program, with_angles, with_rounding, with_relations), traced)
 OWN_SOURCES |= dict.fromkeys((with_learning, with_ranks, with_stratum), learning_sources)
 
 
