@@ -149,7 +149,9 @@ build/doors/.ready: pyproject.toml
 	touch build/doors/.ready
 
 doors-test: doors
-	build/doors/bin/python -m pytest tests/programs/test_torch.py tests/programs/test_jax.py
+	build/doors/bin/python -m pytest -n auto --dist worksteal tests/programs/test_torch*.py tests/programs/test_jax*.py \
+	  tests/programs/test_bad_networks.py tests/interop/test_checkpoints.py tests/interop/test_learning_suite.py \
+	  'tests/docs/test_docs.py::test_page_shows_what_runs[docs/tutorials/pytorch.md]'
 
 models-test: $(DEV)
 	$(PIP) -e '.[models-test]'
