@@ -33,7 +33,7 @@ SINGLE_PRECISION_WIDTH = 2048
 # Units of an MLP of the child that are compared, those of largest ‖up‖ ‖down‖: the median hardly needs more.
 COMPARED_UNITS = 1024
 STREAM_ROWS = 1024  # Rows of tables that are tried for a change of the stream before one is computed: under a second.
-STREAM_STEP = 8  # One in so many of these is tried first: large differences are seen by few rows.
+STREAM_STEPS = (8, 2, 1)  # One in so many of these is tried, in this order: large differences are seen by few rows.
 BEGINNING = 64  # Columns of a matrix that tell of most rows that they are not zero.
 # Named rows of a table that are used: more do not make R better, and a vocabulary of 128,256 would take minutes.
 TABLE_ROWS = 2**15
