@@ -27,6 +27,7 @@ from attngeom.limits.sizes import COPIED_BYTES, SHARD_BYTES
 from attngeom.models.compact import pack_all
 from attngeom.models.comparison import ModelComparison, compare
 from attngeom.models.crews import Crew, Progress, each_layer, hired
+from attngeom.models.fingerprints import layers_done, parts
 from attngeom.models.folders import identity, new_folder, resumed_folder
 from attngeom.models.live import LiveCheck, live_check, require_live
 from attngeom.models.model import Model, open_model
@@ -177,24 +178,17 @@ def write_folder(
 ) -> str:  # fmt: skip
     """Write all files of the rewritten model; files of layers that are there already are kept."""
     model, plan = rewrite.model, _plan(rewrite, precision, compact, crew)
-    headers, targets = model.tensors.headers, plan.targets
+    targets = plan.targets
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("model-*.safetensors"))
     if plan.total > 0.95 * free:
         raise InputError(f"{plan.total:,} bytes to write and {free:,} free; give a place with more room")
-    owners = {model.stored(name) for layer in range(model.layers) for name in model.layer_names(layer)}
-
-    def outer() -> dict[str, Array]:
-        moved = rewrite.outside_tensors()
-        rest = {name: model.tensors.raw(name) for name in headers if name not in owners and name not in moved}
-        return _all_rounded(moved | rest, targets)
 
     if plan.is_sharded:
         places = [folder / f"model-{n + 1:05d}-of-{model.layers + 1:05d}.safetensors" for n in range(model.layers + 1)]
-        items = [(rewrite, layer, places[layer], targets) for layer in range(model.layers)]
-        names = each_layer(_write_layer, items, crew, progress)
-        _save(outer(), places[-1])
-        names.append(_names_in(places[-1]))
-        weight_map = {name: place.name for place, own in zip(places, names) for name in own}
+        named = dict(zip([*range(model.layers), None], places))
+        items = [(rewrite, part, named[part], targets) for part in parts(model)]
+        names = each_layer(_write_part, items, crew, layers_done(model, progress))
+        weight_map = {name: place.name for (_, _, place, _), own in zip(items, names) for name in own}
         for path in folder.glob(f"*{UNFINISHED}"):
             path.unlink(missing_ok=True)
         index = {"metadata": {"total_size": plan.total}, "weight_map": dict(sorted(weight_map.items()))}
@@ -205,7 +199,7 @@ def write_folder(
             store |= _all_rounded(rewrite.layer_tensors(layer), targets)
             if progress is not None:
                 progress(layer + 1, model.layers)
-        store |= outer()
+        store |= _all_rounded(_outer(rewrite), targets)
         kept = pack_all(store) if compact else store
         save_file(kept, str(folder / (COMPACT if compact else SINGLE)), metadata={"format": "pt"})
     types = {target for target in targets.values() if target in DTYPES}
@@ -215,10 +209,19 @@ def write_folder(
     return CONFIG_NAMES[coarsest]
 
 
-def _write_layer(rewrite: Rewrite, layer: int, place: Path, targets: dict[str, str]) -> list[str]:
-    """Write one layer as a file, unless it is there; the names of its tensors."""
+def _outer(rewrite: Rewrite) -> dict[str, Array]:
+    """What lies outside the layers, moved or as it is stored."""
+    model, moved = rewrite.model, rewrite.outside_tensors()
+    owners = {model.stored(name) for layer in range(model.layers) for name in model.layer_names(layer)}
+    rest = [name for name in model.tensors.headers if name not in owners and name not in moved]
+    return moved | {name: model.tensors.raw(name) for name in rest}
+
+
+def _write_part(rewrite: Rewrite, layer: int | None, place: Path, targets: dict[str, str]) -> list[str]:
+    """Write a layer, or what lies outside them, as a file, unless it is there; the names of its tensors."""
     if not place.exists():
-        _save(_all_rounded(rewrite.layer_tensors(layer), targets), place)
+        tensors = _outer(rewrite) if layer is None else rewrite.layer_tensors(layer)
+        _save(_all_rounded(tensors, targets), place)
     return _names_in(place)
 
 
