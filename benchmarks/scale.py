@@ -162,7 +162,7 @@ CREWS: dict[str, Callable[[Path, Path, int], object]] = {
 def write_canonical(folder: Path, crew: int) -> int:
     """A whole folder is written, and removed."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-        return len(open_model(write_model(canonicalize(open_model(folder)), Path(place) / "out", crew=crew).path).tensors)
+        return open_model(write_model(canonicalize(open_model(folder)), Path(place) / "out", crew=crew).path).layers
 
 
 def ask_alone(command: str, one: Path, other: Path) -> str:
