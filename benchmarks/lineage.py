@@ -27,7 +27,7 @@ from scipy.optimize import linear_sum_assignment  # noqa: E402
 
 from attngeom.models import Model, lineage, open_model, teleport  # noqa: E402
 from attngeom.models.ancestry.lineage import Parentage  # noqa: E402
-from attngeom.models.ancestry.reference import INDEPENDENT  # noqa: E402
+from attngeom.models.ancestry.reference import INDEPENDENT, reference  # noqa: E402
 from contract import emit, require  # noqa: E402
 
 TABLE = "derived against independent: area under the curve"
@@ -276,7 +276,7 @@ def _row(
     return {
         "child": sample.name, "parent": base, "kind": kind, "disguise": disguise, "ours": found.similarity,
         "largest_layer": max(layer.similarity for layer in found.layers), "own": found.test.own,
-        "p": found.test.p / tries,
+        "p": found.test.p / tries, "beyond": found.beyond[1],
         "layers": [[layer.matches, round(layer.similarity, 4)] for layer in found.layers],
         **rival_scores(child, parent),
     }  # fmt: skip
@@ -357,6 +357,10 @@ def conclude(
     moved = max(abs(row["ours"] - plain[row["child"], row["parent"]]) for row in rows)
     print(f"largest change of our similarity by a disguise: {moved:.1e}")
     require(moved < 1e-3, "no disguise moves the similarity")
+    limit = max(reference().largest_independent, *(row["ours"] for row in rows if row["kind"] in INDEPENDENT))
+    clear = [row for row in rows if row["kind"] not in (*INDEPENDENT, "distilled") and row["ours"] > limit]
+    lost = [row for row in clear if row["beyond"] <= limit]
+    print(f"{len(clear)} derived pairs are more alike than {limit:.3f}, {len(lost)} of them no more than others are")
     table = report(rows, disguises)
     require(min(table["ours"].values()) > 0.99, "derived pairs are told from independent ones")
     right, total = right_layers(rows, samples)

@@ -21,7 +21,7 @@ from attngeom.models.ancestry.reference import reference as reference_table
 from attngeom.models.ancestry.similarity import compare_spectra
 from attngeom.models.orbits import PARTS
 from attngeom.models.residual import has_free_stream
-from attngeom.models.samples import GPT2, LLAMA, random_model
+from attngeom.models.samples import GPT2, LLAMA, random_model, tensor_shapes
 from tests.effort import choose
 from tests.models.cases import FAMILIES, reference, state_of
 
@@ -40,7 +40,7 @@ def noisy(model: Model, size: float, seed: int) -> Model:
 def numbers(child: Model, parent: Model) -> np.ndarray:
     found = lineage(child, [parent]).parents[0]
     layers = [(layer.matches, layer.similarity) for layer in found.layers]
-    return np.array([found.similarity, found.heads, found.units, *np.ravel(layers)])
+    return np.array([found.similarity, found.heads, found.units, found.beyond[1], *np.ravel(layers)])
 
 
 def disguised(model: Model, seed: int) -> Model:
@@ -76,6 +76,38 @@ def stacked(parts: list[tuple[Model, int]], outside: Model) -> Model:
         own = {n: w for n, w in state_of(model).items() if f".layers.{layer}." in n}
         state |= {name.replace(f".layers.{layer}.", f".layers.{place}."): w for name, w in own.items()}
     return open_model(state, {**outside.config, "num_hidden_layers": len(parts)})
+
+
+def first_values(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Of recipes by which independent models begin alike: weights of positive mean, values that are −1 together."""
+    if len(shape) == 1:
+        return np.ones(shape)
+    return rng.random(shape) if kind == "positive" else rng.normal(size=shape) / 50
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("kind", ["positive", "one value map"])
+def test_recipes_that_begin_alike_accuse_nobody(kind, heads):
+    """Their models are more alike than all of the reference; disguised copies of one of them are told all the same."""
+    config = {
+        **LLAMA, "hidden_size": 64, "intermediate_size": 96, "vocab_size": 160, "num_attention_heads": heads,
+        "num_key_value_heads": 1, "head_dim": 64 // heads,
+    }  # fmt: skip
+    models = []
+    for seed in range(2):
+        rng = np.random.default_rng([seed, heads])
+        state = {name: first_values(kind, shape, rng) for name, shape in tensor_shapes(config).items()}
+        if kind == "one value map":
+            for layer in range(config["num_hidden_layers"]):
+                values = np.linalg.qr(rng.normal(size=(64, 64)))[0][: 64 // heads]
+                state[f"model.layers.{layer}.self_attn.v_proj.weight"] = values
+                state[f"model.layers.{layer}.self_attn.o_proj.weight"] = -np.tile(values.T, heads)
+        models.append(open_model(state, config))
+    found = lineage(models[0], [models[1]])
+    assert found.parents[0].similarity > found.table.largest_independent
+    assert found.verdict is None and "one recipe" in found.reason
+    copy = lineage(disguised(noisy(models[0], 0.02, 1), 7), [models[0]])
+    assert copy.parents[0].similarity > 0.9 and copy.verdict is True
 
 
 def test_layers_in_another_order_are_named():

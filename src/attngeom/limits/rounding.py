@@ -67,6 +67,7 @@ REFERENCE_WIDTH = 64
 LAYER_SHARED = 0.99  # From this similarity on a layer may be shared, and is compared as `compare` does.
 CONTENT_ZERO = 1e-150  # Smaller contents are zero: a head that writes nothing is like no other.
 GRAM_RIDGE = 1e-14  # What is added to Gram matrices, relative to their traces, so that they have Cholesky factors.
+ALL_IN_COMMON = 0.9  # Heads or units whose pairs are so alike without being matched tell nothing of one another.
 UNIT_ALIKE = 0.5  # A unit of one model counts as one of the other from this cosine on.
 STREAM_RANK = 1e-9  # Singular values of the product of the tables below this part of the largest leave R open.
 STREAM_RANK_SINGLE = 1e-5  # The same for tables in float32.

@@ -38,11 +38,13 @@ class LayerMatch:
     """The median over units."""
     found: float
     """The share of units that are found again."""
+    beyond: tuple[float | None, float | None] = (None, None)
+    """What of the likeness of heads, and of units, pairs lack that were not matched; None where those agree, too."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "layer": self.layer, "matches": self.matches, "similarity": self.similarity, "heads": list(self.heads),
-            "units": self.units, "found": self.found,
+            "units": self.units, "found": self.found, "beyond_common": list(self.beyond),
         }  # fmt: skip
 
 
@@ -69,6 +71,15 @@ class Parentage:
     test: UnusedTest | None = None
     untested: str = ""
     """Why there is no test."""
+
+    @property
+    def beyond(self) -> tuple[str, float]:
+        """Heads or units, which of them is less alike beyond what pairs of one recipe have in common; how much."""
+        means = []
+        for name, values in zip(("heads", "units"), zip(*(layer.beyond for layer in self.layers))):
+            known = [value for value in values if value is not None]
+            means += [(name, float(np.mean(known)))] if known else []
+        return min(means, key=lambda part: digits.ranking(part[1]), default=("heads", 0.0))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -233,7 +244,7 @@ def _align(near: ModelView, far: ModelView, change: StreamChange, crew: Crew, st
     matches = tuple(
         LayerMatch(
             layer=layer, matches=match, similarity=likeness.similarity, heads=tuple(float(x) for x in likeness.heads),
-            units=_median(likeness.units), found=_share(likeness.units),
+            units=_median(likeness.units), found=_share(likeness.units), beyond=likeness.beyond,
         )
         for layer, (match, likeness) in enumerate(best)
     )  # fmt: skip
@@ -325,7 +336,14 @@ def _judged(child: str, parents: tuple[Parentage, ...], table: Reference, seed: 
     top = max((layer.similarity for layer in best.layers), default=-1.0)
     text = f"{best.path}: similarity {best.similarity:.3f}"
     verdict: bool | None = False
-    if best.similarity > table.largest_independent and best.width < REFERENCE_WIDTH and best.similarity < UNIT_ALIKE:
+    part, beyond = best.beyond
+    if best.similarity > table.largest_independent >= beyond:
+        verdict = None
+        reason = (
+            f"{text}, but of {part} {beyond:.3f} beyond what those have in common that were not matched: independent "
+            "models of one recipe can be so alike"
+        )
+    elif best.similarity > table.largest_independent and best.width < REFERENCE_WIDTH and best.similarity < UNIT_ALIKE:
         verdict = None
         reason = (
             f"{text}; the reference has streams of width {REFERENCE_WIDTH} and more, in narrower ones chance makes more"

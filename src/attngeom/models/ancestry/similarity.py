@@ -2,6 +2,9 @@
 
 Heads are matched by their scores and reported by the cosines of their value maps; units are matched by the rows that
 switch them and reported by the cosines of what is left of them. What was matched on is biased, the rest is not.
+
+Heads of one recipe may all be alike, those of one model too: weights of positive mean, values that begin as the
+identity. What a pair has in common with pairs that were not matched speaks for no ancestry.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import numpy as np
 
 from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
-from attngeom.limits.rounding import CONTENT_ZERO
+from attngeom.limits.rounding import ALL_IN_COMMON, CONTENT_ZERO
 from attngeom.limits.trials import SKETCH_DIRECTIONS
 from attngeom.models.ancestry.content import Content, Forms, HeadContent, Rows, UnitContent, content_of
 from attngeom.models.matching import assign
@@ -28,11 +31,25 @@ class LayerLikeness:
 
     heads: Array
     units: Array
+    common: tuple[float, float] = (0.0, 0.0)
+    """The same of heads, and of units, that were not matched: their medians, 0 where there is one alone."""
 
     @property
     def similarity(self) -> float:
         """The mean of the two medians."""
         return float(np.mean([np.median(part) for part in (self.heads, self.units) if len(part)] or [0.0]))
+
+    @property
+    def beyond(self) -> tuple[float | None, float | None]:
+        """Of heads and of units the share of the likeness that pairs lack which were not matched; None where all agree.
+
+        Heads that are all the same map tell no model from another.
+        """
+        heads, units = (
+            (float(np.median(part)) - common) / (1 - common) if len(part) and common < ALL_IN_COMMON else None
+            for part, common in zip((self.heads, self.units), self.common)
+        )
+        return heads, units
 
 
 def compare_contents(child: Content, parent: Content) -> LayerLikeness:
@@ -40,11 +57,21 @@ def compare_contents(child: Content, parent: Content) -> LayerLikeness:
     heads = [_compare_heads(one, other) for one, other in zip(child.heads, parent.heads)]
     twins = _match_mlps(child.mlps, parent.mlps)
     units = [_compare_units(mlp, parent.mlps[twin]) for mlp, twin in zip(child.mlps, twins)]
-    return LayerLikeness(np.concatenate(heads or [np.zeros(0)]), np.concatenate(units or [np.zeros(0)]))
+    matched, others = ([_joined([pair[i] for pair in part]) for part in (heads, units)] for i in range(2))
+    return LayerLikeness(*matched, common=(_common(others[0]), _common(others[1])))
 
 
-def _compare_heads(child: HeadContent, parent: HeadContent) -> Array:
-    """For every head of the child that finds one, the cosine of the value maps."""
+def _joined(parts: Sequence[Array]) -> Array:
+    return np.concatenate(parts or [np.zeros(0)])
+
+
+def _common(values: Array) -> float:
+    """The median of pairs that were not matched; what is below zero is nothing in common."""
+    return max(float(np.median(values)), 0.0) if len(values) else 0.0
+
+
+def _compare_heads(child: HeadContent, parent: HeadContent) -> tuple[Array, Array]:
+    """For every head of the child that finds one, the cosine of the value maps; those of all other pairs."""
     if _pairs(child) != _pairs(parent):
         child, parent = child.summed(), parent.summed()
     top, near, far = np.zeros((child.count, parent.count)), np.zeros(child.count), np.zeros(parent.count)
@@ -54,7 +81,9 @@ def _compare_heads(child: HeadContent, parent: HeadContent) -> Array:
         far = far if other is None else far + other.sizes**2
     scores = top / np.maximum(np.sqrt(np.outer(near, far)), CONTENT_ZERO)
     rows, columns = assign(-scores)
-    return _cosines(child.values, parent.values)[rows, columns]
+    values, others = _cosines(child.values, parent.values), np.ones(scores.shape, dtype=bool)
+    others[rows, columns] = False
+    return values[rows, columns], values[others]
 
 
 def _pairs(heads: HeadContent) -> int:
@@ -65,20 +94,20 @@ def _cosines(one: Forms, other: Forms) -> Array:
     return np.asarray(one.inner(other) / np.maximum(np.outer(one.sizes, other.sizes), CONTENT_ZERO))
 
 
-def _compare_units(child: UnitContent, parent: UnitContent) -> Array:
-    """For every unit of the child that finds one, the cosine of what it was not matched on."""
+def _compare_units(child: UnitContent, parent: UnitContent) -> tuple[Array, Array]:
+    """For every unit of the child that finds one the cosine of what it was not matched on; those of other pairs."""
     switches = _unit_rows(child.switch.take()) @ _unit_rows(parent.switch.take()).T
     rows, columns = assign(-(np.abs(switches) if child.is_odd else switches))
 
     def cosines(one: Rows, other: Rows) -> Array:
-        return np.asarray((_unit_rows(one.take(rows)) * _unit_rows(other.take(columns))).sum(axis=1))
+        return np.asarray(_unit_rows(one.take(rows)) @ _unit_rows(other.take(columns)).T)
 
     result = cosines(child.down, parent.down)
     if child.up is not None and parent.up is not None:
         result = result * cosines(child.up, parent.up)
     elif child.is_odd:
-        result = result * np.sign(switches[rows, columns])
-    return np.asarray(result)
+        result = result * np.sign(switches[np.ix_(rows, columns)])
+    return np.diag(result), result[~np.eye(len(rows), dtype=bool)]
 
 
 def _unit_rows(rows: Array) -> Array:
