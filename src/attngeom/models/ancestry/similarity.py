@@ -57,8 +57,10 @@ def compare_contents(child: Content, parent: Content) -> LayerLikeness:
     heads = [_compare_heads(one, other) for one, other in zip(child.heads, parent.heads)]
     twins = _match_mlps(child.mlps, parent.mlps)
     units = [_compare_units(mlp, parent.mlps[twin]) for mlp, twin in zip(child.mlps, twins)]
-    matched, others = ([_joined([pair[i] for pair in part]) for part in (heads, units)] for i in range(2))
-    return LayerLikeness(*matched, common=(_common(others[0]), _common(others[1])))
+    (matched, others), (twin_units, other_units) = (
+        [_joined([pair[i] for pair in part]) for i in range(2)] for part in (heads, units)
+    )
+    return LayerLikeness(matched, twin_units, (_common(others), _common(other_units)))
 
 
 def _joined(parts: Sequence[Array]) -> Array:
