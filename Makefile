@@ -30,7 +30,7 @@ help:
 	@echo "make docs-check  run every command and Python block of README and docs, the slow ones too"
 	@echo "make wheel       build the wheel and try it in an empty environment"
 	@echo "make dist        build sdist and wheel, and check what is inside (build/dist)"
-	@echo "make notebooks   the notebooks for Jupyter and as pages (build/notebooks)"
+	@echo "make notebooks   the notebooks for Jupyter, with their outputs (build/notebooks)"
 	@echo "make browser-test run the tests of the explorer, and insist on Chromium (Debian package chromium)"
 	@echo "make lint        ruff and mypy"
 	@echo "make fuzz        altered files through every reader (SECONDS_OF_FUZZ=3600 SEED=0)"
@@ -99,12 +99,12 @@ dist: $(DEV)
 	$(BIN)/python -m twine check --strict build/dist/*
 	PYTHONPATH=. $(BIN)/python -m tests.distribution build/dist
 
-# The notebooks for Jupyter, and as pages to read.
+# The notebooks for Jupyter, with what their cells show.
 notebooks: $(DEV)
 	mkdir -p build/notebooks
-	for each in notebooks/*.py; do name=$$(basename $$each .py); \
-	  $(BIN)/marimo export ipynb --force $$each -o build/notebooks/$$name.ipynb --sort topological && \
-	  $(BIN)/marimo export html --force $$each -o build/notebooks/$$name.html || exit 1; done
+	for each in notebooks/*.py; do \
+	  $(BIN)/marimo export ipynb --force --include-outputs --sort topological $$each \
+	    -o build/notebooks/$$(basename $$each .py).ipynb || exit 1; done
 	@echo "the notebooks: build/notebooks"
 
 docs: $(DOCS)
