@@ -141,22 +141,21 @@ def card(standing: Standing, reason: str, rows: Mapping[str, Any], recheck: str 
 
     What repeats the badge or the reason is left out, a row or the end of one; a label without a value is a heading.
 
-    >>> "proven</span> the bounds meet" in card("proven", "proven: the bounds meet", {"proven": "yes"})
+    >>> "proven</span> the bounds meet</div>" in card("proven", "the bounds meet", {"standing": "proven"})
     True
     >>> card("theorem", "by A1", {"λ": "3 (theorem)"}).count("theorem")
     1
     """
-    said = reason.removeprefix(f"{standing}: ").removeprefix(f"{standing} ")
     shown = {
         x: number(y).removesuffix(f" ({standing})").removesuffix(f": {reason}")
         for x, y in rows.items()
-        if y != reason and x != "proven" and (x, y) != ("standing", standing)
+        if y != reason and (x, y) != ("standing", standing)
     }
     badge = (
         f"<span style='background:{BADGES[standing]};color:#fff;border-radius:4px;padding:.1em .5em'>"
         f"{html.escape(standing)}</span>"
     )
-    return plain_card(f"{badge} {html.escape(said)}", shown, recheck)
+    return plain_card(f"{badge} {html.escape(reason)}", shown, recheck)
 
 
 def plain_card(head: str, rows: Mapping[str, Any], recheck: str | None = None) -> str:

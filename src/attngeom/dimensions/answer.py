@@ -158,7 +158,7 @@ class Dimension(Result):
         lower = "not computed" if self.lower_bound is None else f"{self.lower_bound:,}"
         rows["proven bounds"] = f"lower {lower}, upper {self.upper_bound:,}"
         rows["standing"] = self.standing
-        rows["reason"] = self.reason.removeprefix(f"{self.standing}: ")
+        rows["reason"] = self.reason
         if self.error_probability is not None:
             rows["error probability"] = f"at most {self.error_probability:.1e} that random points hide a larger one"
         if self.formula is not None:
@@ -220,7 +220,7 @@ def dimension(
     standing: Standing = "undecided"
     reason = f"proven to be {between}; the lower bound is given"
     if lower.value == upper.value:
-        standing, reason = "proven", "proven: the bounds meet"
+        standing, reason = "proven", "the bounds meet"
     elif theorem is not None:
         standing, value = "theorem", theorem.value
         reason = f"{theorem.source}; the computed lower bound is {lower.value}"

@@ -152,7 +152,7 @@ def _between(
     standing: Standing = "proven" if lower == upper else "undecided" if error is None else "probabilistic"
     return PointRank(
         standing=standing,
-        reason="proven bounds meet" if lower == upper else f"proven to be between {lower} and {upper}",
+        reason="the bounds meet" if lower == upper else f"proven to be between {lower} and {upper}",
         seed=seed,
         architecture=weights.architecture,
         rank=lower,
