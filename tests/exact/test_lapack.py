@@ -35,7 +35,8 @@ def test_results_scale_with_the_matrix(name, scale):
     function, degree = DEGREES[name]
     # Denormal numbers keep few digits.
     accuracy = 1e-2 if scale < 1e-308 else 1e-12
-    assert np.allclose(function(GRAM * scale) / scale**degree, function(GRAM), rtol=accuracy, atol=0)
+    # Products, for NumPy 2.5 divides complex numbers by way of the inverse, which a denormal number does not have.
+    assert np.allclose(function(GRAM * scale), function(GRAM) * scale**degree, rtol=accuracy, atol=0)
 
 
 @pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
