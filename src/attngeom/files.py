@@ -93,6 +93,8 @@ def make_folder(path: str | Path) -> Path:
 
 PICKLED = (".pt", ".pth", ".bin", ".pkl", ".ckpt")
 """Endings of checkpoints that only code can read."""
+FOREIGN = (".npz", ".npy", ".h5", ".msgpack", ".onnx", ".txt")
+"""Endings of files that hold arrays in other formats, or none."""
 
 
 def refuse_format(path: Path) -> None:
@@ -100,7 +102,11 @@ def refuse_format(path: Path) -> None:
 
     >>> refuse_format(Path("weights.json"))
     """
-    if path.suffix in PICKLED:
+    if path.suffix.lower() in FOREIGN:
+        raise FormatError(
+            f"{path}: {path.suffix} files are not read; save safetensors: safetensors.numpy.save_file(TENSORS, FILE)"
+        )
+    if path.suffix.lower() in PICKLED:
         raise FormatError(
             f"{path}: pickled checkpoints can run code and are not read; save safetensors: "
             "model.save_pretrained(FOLDER), or safetensors.torch.save_file(model.state_dict(), FILE)"

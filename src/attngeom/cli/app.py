@@ -191,9 +191,7 @@ def lead(arguments: list[str]) -> list[str]:
         return arguments
     odd = next((path for path, kind in kinds.items() if kind == "weights"), None)
     if odd is not None:
-        raise InputError(
-            f"{odd.name[:60]} has idealised weights, {models[0].name[:60]} is a model; give two of one kind"
-        )
+        raise InputError(f"{odd.name[:60]} is no model, {models[0].name[:60]} is one; give two of one kind")
     return [*arguments[:place], "model", *arguments[place:]]
 
 

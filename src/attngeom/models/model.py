@@ -357,16 +357,17 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
     """A transformer from a folder or safetensors file, a state dict with its config, or a module with both.
 
-    A folder needs config.json and safetensors weights, in one file or in shards with an index, or one GGUF file, read
-    with the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch is not imported).
-    Every tensor that the config asks for is checked for its name, shape and type before the function returns; values
-    are loaded later, layer by layer.
+    A folder (or its config.json) needs config.json and safetensors weights, in one file or in shards with an index, or
+    one GGUF file, read with the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch
+    is not imported). Every tensor that the config asks for is checked for its name, shape and type before the function
+    returns; values are loaded later, layer by layer.
     """
     if isinstance(source, str | Path):
         path = Path(source)
-        folder = path if path.is_dir() else path.parent
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
+        path = path.parent if path.name == "config.json" else path
+        folder = path if path.is_dir() else path.parent
         path = _only_gguf(path)
         if path.suffix.lower() == ".gguf" and path.is_file():
             from attngeom.models.gguf import open_gguf  # stands on this module
