@@ -65,7 +65,10 @@ def export_certificate(certificate: str | Path, budget: float = 1.0) -> CoqFile:
     record: Mapping[str, Any] = found.to_json()
     kind = record["claim"]["kind"]
     if kind not in EXPORTS:
-        raise InputError(f"a claim of kind {kind} is not exported to Coq; attngeom-check rechecks it")
+        by_verify = dict.fromkeys(("uniqueness", "ideal"), "attngeom verify rechecks it")
+        others = by_verify | {"functions": "give prove both files of weights"}
+        instead = others.get(kind, "attngeom-check rechecks it")
+        raise InputError(f"a claim of kind {kind} is not exported to Coq; {instead}")
     make, needs, imports = EXPORTS[kind]
     body, words = make(record["claim"], record["witness"])
     return _file(f"{verdict.claim}. Certificate {record['provenance']['sha256']}", imports, needs, body, words)
