@@ -184,6 +184,7 @@ DIFFERENCE_INPUTS = 16  # Inputs at the same weights whose differences are taken
 SPARE_WEIGHT_SAMPLES = 8  # Samples beyond the number of weights.
 REGIONS = 8  # Real points whose regions are tried; the best one counts.
 MANY_REGIONS = 40  # Real points whose regions are tried for programs of few weights.
+CUTS_TRIED = 4  # Choices of derived weights whose symmetries are looked for, those of least rank first, late ones before early ones.
 POINT_TRIES = 8  # Points that are drawn until samples exist there, each with even odds.
 ROOT_TRIES = 1024  # Points that are drawn until roots of weights alone exist, each with even odds.
 ROWS_PER_POINT = 256  # Equations that one random point gives.

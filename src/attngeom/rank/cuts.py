@@ -14,17 +14,21 @@ from attngeom.programs.builder import Builder
 from attngeom.programs.program import Program
 
 
-def find_cuts(program: Program) -> tuple[int, ...]:
-    """The nodes that give the derived weights: none that is linear in weights, none larger than the weights behind it.
+def find_cuts(program: Program) -> list[tuple[int, ...]]:
+    """Choices of nodes that give derived weights: none linear in weights, none larger than the weights behind it.
+
+    They are the last ones before inputs are met. A table, which has no inputs, is cut at one node or another: behind it
+    a tied embedding is a weight of its own.
 
     >>> import numpy as np
     >>> from attngeom.programs import trace
     >>> program = trace(lambda w, x: w["v"] / np.sqrt((w["v"] ** 2).sum()) @ x, 3, weights={"v": 3})
-    >>> [program.nodes[place].shape for place in find_cuts(program)]
-    [(3,)]
+    >>> [[program.nodes[place].shape for place in places] for places in find_cuts(program)]
+    [[(3,)]]
     """
+    if not program.inputs:
+        return [(k,) for k in _nonlinear(program) if _is_small(program, k)]
     fixed = [w and not x for w, x in zip(program.depends_on_weights, program.depends_on_input)]
-    sizes = {name: place.stop - place.start for name, place in program.offsets.items()}
     chosen: set[int] = set()
     waiting = [
         k for k, node in enumerate(program.nodes) if program.depends_on_input[k] for k in node.inputs if fixed[k]
@@ -38,11 +42,27 @@ def find_cuts(program: Program) -> tuple[int, ...]:
             continue
         seen.add(place)
         is_linear = node.operation in ("gather", "add") or (node.operation == "contract" and len(sources) == 1)
-        if is_linear or node.size > sum(sizes[name] for name in weights_behind(program, [place])):
+        if is_linear or not _is_small(program, place):
             waiting += sources
         else:
             chosen.add(place)
-    return tuple(sorted(chosen))
+    return [tuple(sorted(chosen))] if chosen else []
+
+
+def _is_small(program: Program, place: int) -> bool:
+    """Whether a node has no more entries than the weights behind it."""
+    sizes = {name: span.stop - span.start for name, span in program.offsets.items()}
+    return program.nodes[place].size <= sum(sizes[name] for name in weights_behind(program, [place]))
+
+
+def _nonlinear(program: Program) -> list[int]:
+    """The nodes before the output that are not linear in the weights, without index work."""
+    linear: list[bool] = []
+    for node in program.nodes:
+        moves = [k for k in node.inputs if program.depends_on_weights[k]]
+        is_linear = node.operation in ("gather", "add") or (node.operation == "contract" and len(moves) == 1)
+        linear.append(not moves or (is_linear and all(linear[k] for k in moves)))
+    return [k for k in range(program.output) if not linear[k] and program.nodes[k].operation != "gather"]
 
 
 def weights_behind(program: Program, places: Sequence[int]) -> tuple[str, ...]:

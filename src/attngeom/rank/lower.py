@@ -97,7 +97,9 @@ def find_point(
 
     Quick ones are for searches, whose finds are proven afterwards. ``functions``: see :class:`NamedPoint`.
     """
+    # A search takes the outputs of a table that there are; others are there at other points.
     has_roots = any(not program.depends_on_input[place] for place in program.places("root"))
+    has_roots = has_roots and not (quick and not program.inputs)
     failed = 0
     for attempt in range(ROOT_TRIES if has_roots else POINT_TRIES):
         label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
-from attngeom.limits.trials import WITNESS_SAMPLES
+from attngeom.limits.trials import CUTS_TRIED, WITNESS_SAMPLES
 from attngeom.limits.work import ENTRY_WEIGHTS, SLICED_WEIGHTS
 from attngeom.programs import Program
 from attngeom.programs.passes import Traces
@@ -52,13 +52,14 @@ def bound_above(
     progress: Progress | None = None,
     quick: bool = False,
     wider: Program | None = None,
+    derived: bool = True,
 ) -> Upper:
     """The least upper bound: all weights, coefficients of polynomials, symmetries, symmetries of a slice.
 
     Work ends when the lower bound is met. ``quick``: the fields that the roles of axes suggest come first; where they
     are enough for the bound, they need not be all. If linear maps on axes are not enough and the weights are few, all
     linear and affine fields are looked for. ``wider`` has the same weights and more inputs: then symmetries are
-    proven for its functions, and no other bound is tried.
+    proven for its functions, and no other bound is tried. ``derived``: weights that are derived from others count.
     """
     program, point = lower.point.program, lower.point
     best = Upper(value=program.num_parameters, method="all weights")
@@ -87,7 +88,7 @@ def bound_above(
     if min(x.value for x in candidates) > lower.value:
         candidates += _bound_in_folds(lower, fields, seed, progress)
     candidates += [] if is_plain else count
-    if min(x.value for x in candidates) > lower.value:
+    if derived and min(x.value for x in candidates) > lower.value:
         candidates += _bound_of_derived(lower, best, seed, progress)
     if min(x.value for x in candidates) > lower.value and program.num_parameters <= SLICED_WEIGHTS:
         candidates += _bound_on_slices(lower, min(candidates, key=lambda x: x.value), seed)
@@ -235,9 +236,17 @@ def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
 
 def _bound_of_derived(lower: RankBound, best: Upper, seed: int, progress: Progress | None) -> list[Upper]:
     """The bound for the functions of the weights that are derived from others before they meet inputs."""
-    places = find_cuts(lower.point.program)
-    other = cut(lower.point.program, places) if places else None
-    if other is None:
-        return []
-    inner = bound_above(bound_rank(other, seed), seed, progress)
-    return [replace(best, value=inner.value, method="derived", cuts=places, inner=inner)]
+    bounds: list[tuple[RankBound, tuple[int, ...]]] = []
+    for places in find_cuts(lower.point.program):
+        other = cut(lower.point.program, places)
+        if other is not None:
+            bounds.append((bound_rank(other, seed), places))
+    better: list[Upper] = []
+    for inner, places in sorted(bounds, key=lambda x: (x[0].value, -max(x[1])))[:CUTS_TRIED]:
+        if inner.value < best.value:
+            upper = bound_above(inner, seed, progress, derived=False)
+            better.append(replace(best, value=upper.value, method="derived", cuts=places, inner=upper))
+            best = min(best, better[-1], key=lambda x: x.value)
+        if best.value == lower.value:
+            break
+    return better
