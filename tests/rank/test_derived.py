@@ -65,3 +65,16 @@ def test_the_program_of_derived_weights_has_no_others():
     assert weights_behind(program, places) == ("a", "b", "c")
     other = cut(program, places)
     assert other is not None and set(other.parameters) == {"o", f"derived {places[0]}"}
+
+
+def test_a_tied_embedding_is_free_of_what_was_computed_from_it():
+    """Logits of five words in a space of three: matrices of rank 3, which have 3·(5 + 5 − 3) dimensions."""
+
+    def tied(w, words):
+        return np.tanh(w["E"][words] @ w["L"] + w["b"]) @ w["E"].T
+
+    answer = analyze(tied, np.arange(5), weights={"E": (5, 3), "L": (3, 3), "b": 3})
+    assert (answer.dimension, answer.standing, answer.upper.method) == (21, "proven", "derived")
+    certificate = certify_network(answer)
+    assert verify(certificate).standing == "certified"
+    assert standalone(certificate.to_json())[0] == "valid"

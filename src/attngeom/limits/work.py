@@ -121,6 +121,7 @@ MANY_REGIONS_UP_TO = 60  # Weights up to which many regions are tried.
 EXACT_LAWS = 1200  # Fields whose symmetric combinations are computed exactly.
 FINE_UNKNOWNS = 4_000  # Unknowns of the largest group beyond which not every entry of a matrix is translated by itself.
 ENTRY_WEIGHTS = 64  # Weights up to which all linear fields are looked for: 64² + 64 unknowns are eliminated in seconds.
+MANY_FIELDS = 200  # Fields of few weights beyond which those alone are proven that add to the orbits.
 # Weights up to which slices are looked at with one tensor after another fixed: a search for symmetries each.
 SLICED_WEIGHTS = 200
 TRIPLE_TENSORS = 14  # Up to so many tensors, fields that move three of them are looked for by themselves.

@@ -135,18 +135,21 @@ class NamedPoint:
         return list(self.program.places("pattern"))
 
     def patterns(self, samples: Sequence[Sample]) -> tuple[dict[int, Array], Array]:
-        """The patterns of the region at some samples, and which samples keep a margin."""
+        """The patterns of the region at some samples, and which samples keep a margin, if they need one."""
         clear = np.ones(len(samples), dtype=bool)
         if not self.pattern_places:
             return {}, clear
         traces, patterns = self.real(sample[0] for sample in samples), {}
-        zeros = vanishing_entries(self.program, traces)
-        errors = error_bounds(traces, zeros)
+        zeros = [] if self.quick else vanishing_entries(self.program, traces)
+        errors = [] if self.quick else error_bounds(traces, zeros)
         for place in self.pattern_places:
             trace = traces[place]
             assert trace is not None
             kind, x = trace.node.data["kind"], trace.values[0]
             patterns[place] = evaluate_pattern(kind, x)
+            if self.quick:
+                clear &= np.broadcast_to(np.isfinite(x).reshape(len(x), -1).all(axis=1), clear.shape)
+                continue
             source = trace.node.inputs[0]
             margin = pattern_margin(kind, x, zeros[source], errors[source])
             clear &= np.broadcast_to(np.isfinite(margin) & (margin > PATTERN_MARGIN), clear.shape)

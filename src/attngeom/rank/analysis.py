@@ -20,7 +20,7 @@ from attngeom.rank.chance import LikelyRank, estimate_rank
 from attngeom.rank.cuts import weights_behind
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.laws import describe_law, symmetric_fields
-from attngeom.rank.lower import RankBound, bound_rank, count_samples
+from attngeom.rank.lower import RankBound, bound_in_varied_regions, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, split_fiber
 from attngeom.rank.search import Field, choose_independent
 from attngeom.rank.slices import Fixed, gains_and_biases
@@ -190,6 +190,9 @@ def analyze(
     lower = bound_rank(program, seed, progress)
     rank_proof = prove_rank(lower.point)
     upper = bound_above(lower, seed, progress)
+    if lower.value < upper.value and lower.point.pattern_places:
+        lower = bound_in_varied_regions(lower, upper.value, seed)
+        rank_proof = prove_rank(lower.point)
     likely = None
     if lower.value < upper.value and rank_proof.standing == "proven":
         likely = estimate_rank(lower, upper.value, seed, progress)

@@ -52,7 +52,7 @@ def find_cuts(program: Program) -> list[tuple[int, ...]]:
 def _is_small(program: Program, place: int) -> bool:
     """Whether a node has no more entries than the weights behind it."""
     sizes = {name: span.stop - span.start for name, span in program.offsets.items()}
-    return program.nodes[place].size <= sum(sizes[name] for name in weights_behind(program, [place]))
+    return bool(program.nodes[place].size <= sum(sizes[name] for name in weights_behind(program, [place])))
 
 
 def _nonlinear(program: Program) -> list[int]:

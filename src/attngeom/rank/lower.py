@@ -13,7 +13,15 @@ from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import choose_minor
 from attngeom.limits.memory import JACOBIAN_WEIGHTS
-from attngeom.limits.trials import MANY_REGIONS, POINT_TRIES, REGIONS, ROOT_TRIES, SPARE_WEIGHT_SAMPLES
+from attngeom.limits.trials import (
+    MANY_REGIONS,
+    POINT_TRIES,
+    REGIONS,
+    ROOT_TRIES,
+    SPARE_WEIGHT_SAMPLES,
+    VARIED_INPUTS,
+    VARIED_REGIONS,
+)
 from attngeom.limits.work import MANY_REGIONS_UP_TO
 from attngeom.programs.points import NamedPoint, Progress, Sample
 from attngeom.programs.program import Program
@@ -107,6 +115,8 @@ def find_point(
         # Points without some root of weights alone lose outputs: only if none other is met they are taken.
         if has_roots and attempt < ROOT_TRIES - POINT_TRIES and not point.weights_exist():
             continue
+        if quick and program.inputs:
+            return point  # Rows are drawn there anyway.
         try:
             point.draw_rows(1) if program.inputs else point.draw(1)
             return point
@@ -160,6 +170,41 @@ def bound_rank(
             break
     assert best is not None
     return best
+
+
+def bound_in_varied_regions(lower: RankBound, expected: int, seed: int = 0) -> RankBound:
+    """The largest rank where patterns vary most from input to input, until it is the expected one.
+
+    A unit that is on at all inputs hides weights: its bias cannot be told from what it is added to.
+
+    >>> from attngeom.programs import trace
+    >>> program = trace(lambda w, x: np.maximum(w["a"] * x + w["b"], 0), (), weights={"a": (), "b": ()})
+    >>> bound_in_varied_regions(bound_rank(program), 2).value
+    2
+    """
+    program = lower.point.program
+    if not (lower.point.pattern_places and program.inputs):
+        return lower
+    scores = []
+    for region in range(VARIED_REGIONS):
+        point = NamedPoint(program, lower.point.name, region)
+        patterns, _ = point.patterns([(k,) * (point.levels + 1) for k in range(VARIED_INPUTS)])
+        scores.append((-sum(int((x != x[:1]).any(axis=0).sum()) for x in patterns.values()), region))
+    best = lower
+    for _, region in sorted(scores)[:REGIONS]:
+        try:
+            bound = bound_rank_in_region(program, seed, region)
+        except (InputError, SingularError):
+            continue
+        best = bound if bound.value > best.value else best
+        if best.value >= expected:
+            break
+    return best
+
+
+def bound_rank_in_region(program: Program, seed: int, region: int) -> RankBound:
+    """The rank in one region alone."""
+    return _bound_in_region(find_point(program, seed, region), None, SPARE_WEIGHT_SAMPLES)
 
 
 def _bound_in_region(

@@ -15,7 +15,7 @@ from math import gcd, lcm
 import numpy as np
 from flint import fmpq, nmod_mat
 
-from attngeom.errors import SizeError
+from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.lifting import reconstruct
 from attngeom.exact.residues import BalancedResidues, Elimination
@@ -30,6 +30,7 @@ from attngeom.limits.trials import (
     FIELD_SWEEPS,
     FRESH_POINTS,
     MANY_ROOTS,
+    POINT_TRIES,
     ROWS_PER_POINT,
     SPARE_EQUATIONS,
 )
@@ -103,16 +104,26 @@ class _FieldSystem:
 
     def rows(self, count: int) -> tuple[Array, dict[str, Array]]:
         """Rows of the Jacobian at the next point, at most as many as its rank, and the weights there."""
-        self._number += 1
-        point = find_point(self.program, 10**6 * self._number + self.seed, self.region, quick=True)
         count = max(1, min(count, self.rank)) if self.program.inputs else 1
         if self.program.inputs and not self._has_rare_inputs:
-            return point.draw_rows(count)[1], point.weights()
+            return self._drawn_rows(count)
+        self._number += 1
+        point = find_point(self.program, 10**6 * self._number + self.seed, self.region, quick=True)
         if (rows := self._kept.get((self._number, count))) is None:
             rows = np.concatenate([point.all_rows(x) for x in point.draw(-(-count // self.program.outputs))])
             rows = rows[~np.isnan(rows).any(axis=1)]
             self._kept |= {(self._number, count): rows} if self._has_rare_inputs else {}
         return rows, point.weights()
+
+    def _drawn_rows(self, count: int) -> tuple[Array, dict[str, Array]]:
+        for _ in range(POINT_TRIES):
+            self._number += 1
+            point = find_point(self.program, 10**6 * self._number + self.seed, self.region, quick=True)
+            try:
+                return point.draw_rows(count)[1], point.weights()
+            except SingularError:
+                continue
+        raise InputError(f"the network does not exist at {POINT_TRIES} random points; ask for fewer outputs")
 
     @cached_property
     def _has_rare_inputs(self) -> bool:

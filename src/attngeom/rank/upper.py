@@ -11,14 +11,14 @@ import numpy as np
 from attngeom.errors import InputError, SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.limits.trials import CUTS_TRIED, WITNESS_SAMPLES
-from attngeom.limits.work import ENTRY_WEIGHTS, SLICED_WEIGHTS
+from attngeom.limits.work import ENTRY_WEIGHTS, MANY_FIELDS, SLICED_WEIGHTS
 from attngeom.programs import Program
 from attngeom.programs.passes import Traces
 from attngeom.programs.points import NamedPoint, Progress, Sample
 from attngeom.rank.cuts import cut, find_cuts
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.folds import Fold, find_folds, fold
-from attngeom.rank.lower import RankBound, bound_rank
+from attngeom.rank.lower import RankBound, bound_rank, bound_rank_in_region
 from attngeom.rank.search import Field, Symmetries, choose_independent, find_symmetries
 from attngeom.rank.slices import Slice, find_slice, next_slices
 from attngeom.rank.suggestions import find_suggested
@@ -115,7 +115,7 @@ def _find_orbits(
         searches.append(partial(find_symmetries, progress=progress, ansatz=Ansatz.of_entries(program)))
     for search in searches:
         symmetries = search(bound, seed)
-        fields, unproven = _prove(proofs, symmetries.fields, progress)
+        fields, unproven = _prove(program, proofs, symmetries.fields, seed, progress)
         orbit = len(choose_independent(program, fields, seed))
         # A later search may look for more and find less: fields whose coefficients are not seen to be rational.
         if orbit >= most:
@@ -160,14 +160,28 @@ def derivations_at(point: NamedPoint) -> Derivations:
     return Derivations(program, values, point.prime)
 
 
-def _prove(proofs: Derivations, fields: Sequence[Field], progress: Progress | None) -> tuple[tuple[Field, ...], int]:
-    proven = []
-    for number, field in enumerate(fields):
-        if proofs.vanishes(field):
-            proven.append(field)
-        if progress is not None:
-            progress("proofs of symmetries", number + 1, len(fields))
-    return _without_unused(proven), len(fields) - len(proven)
+def _prove(
+    program: Program, proofs: Derivations, fields: Sequence[Field], seed: int, progress: Progress | None
+) -> tuple[tuple[Field, ...], int]:
+    """The fields that are proven, and how many are not; of very many those that add to the orbits, short ones first."""
+    proven: list[Field] = []
+    waiting, failed = list(fields), 0
+    is_long = len(fields) > MANY_FIELDS and program.num_parameters <= ENTRY_WEIGHTS
+    waiting.sort(key=len if is_long else lambda field: 0)
+    while waiting:
+        chosen = choose_independent(program, [*proven, *waiting], seed) if is_long else range(len(waiting))
+        tried = [k - len(proven) for k in chosen if k >= len(proven)] if is_long else list(chosen)
+        if not tried:
+            break
+        for field in [waiting[k] for k in tried]:
+            if proofs.vanishes(field):
+                proven.append(field)
+            else:
+                failed += 1
+            if progress is not None:
+                progress("proofs of symmetries", len(proven) + failed, len(fields))
+        waiting = [field for k, field in enumerate(waiting) if k not in set(tried)]
+    return _without_unused(proven), failed
 
 
 def _without_unused(fields: Sequence[Field]) -> tuple[Field, ...]:
@@ -192,16 +206,16 @@ def _bound_of(
     section: Slice, lower: RankBound, fields: tuple[Field, ...], seed: int, progress: Progress | None = None
 ) -> Upper:
     """The bound by symmetries of a slice, which these fields reach."""
-    own, unproven, value = _bound_inside(section.program, lower.value, seed, progress)
+    own, unproven, value = _bound_inside(section.program, lower, seed, progress)
     return Upper(value=value, method="slice", fields=fields, unproven=unproven, slice=section, slice_fields=own)
 
 
 def _bound_inside(
-    program: Program, goal: int, seed: int, progress: Progress | None
+    program: Program, lower: RankBound, seed: int, progress: Progress | None
 ) -> tuple[tuple[Field, ...], int, int]:
     """Proven fields of another program with the same functions, how many were not proven, and what they leave."""
-    inner = bound_rank(program, seed)
-    *_, (fields, unproven, orbit) = _find_orbits(inner, derivations_at(inner.point), goal, seed, progress)
+    inner = bound_rank_in_region(program, seed, lower.point.region)
+    *_, (fields, unproven, orbit) = _find_orbits(inner, derivations_at(inner.point), lower.value, seed, progress)
     return fields, unproven, program.num_parameters - orbit
 
 
@@ -230,7 +244,7 @@ def _bound_in_folds(lower: RankBound, fields: tuple[Field, ...], seed: int, prog
     folds = find_folds(program)
     if not folds:
         return []
-    own, unproven, value = _bound_inside(fold(program, folds), lower.value, seed, progress)
+    own, unproven, value = _bound_inside(fold(program, folds), lower, seed, progress)
     return [Upper(value=value, method="folds", fields=fields, unproven=unproven, folds=tuple(folds), fold_fields=own)]
 
 
