@@ -83,17 +83,24 @@ def declared(family: str, number: int, factor: Factor | None = None) -> int:
     model = reference(family)
     block, layer, (stack, index) = model.block(number), model.layer(number), model.place(number)
     most = block_redundancy(block, model.spec.width).total if factor is None else count(factor, model.spec.width)
+    layout = model.places.blocks[stack.name]
+    # Scales of outputs are multiplied into the maps that write when they are read: writing may choose any.
+    chosen = tuple(layout.scales.values()) if factor is None else ()
 
-    def vector(own) -> np.ndarray:
-        tensors = write_layer(block, model.places.blocks[stack.name], index, own)
+    def vector(own, size: float = 0.0) -> np.ndarray:
+        def scales(name: str, shape: tuple[int, ...]) -> np.ndarray:
+            return 1 + size * rng.normal(size=shape) * name.endswith(chosen)
+
+        tensors = write_layer(block, layout, index, own, scales)
         return np.concatenate([np.ravel(tensors[name]) for name in sorted(tensors)])
 
-    sampler, start = NearOne(0), vector(layer)
+    rng, sampler = np.random.default_rng(1), NearOne(0)
+    start = vector(layer)
     rows = []
     for _ in range(most + 8):
         parts = random_symmetry(block, layer, sampler) if factor is None else [*factor.random(layer, sampler)]
         moved = act(block, layer, parts)
-        rows.append((vector(moved) - start) / STEP)
+        rows.append((vector(moved, STEP) - start) / STEP)
     values = np.linalg.svd(np.array(rows), compute_uv=False)
     rank = int((values > GAP * values[0]).sum())
     assert values[min(rank, len(values) - 1)] < 0.1 * GAP * values[0] and values[rank - 1] > 10 * GAP * values[0]

@@ -24,7 +24,6 @@ from attngeom.limits.rounding import (
     TENSORS_DIFFER,
 )
 from attngeom.limits.work import STREAM_ROWS, STREAM_STEPS
-from attngeom.models.evaluation import distance_states
 from attngeom.models.findings import hidden_parts
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.mismatches import (
@@ -49,7 +48,7 @@ from attngeom.models.symmetry.units import CORRECTION
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
 from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
-from attngeom.models.witness import chooses_otherwise, expert_gap, relative_gap, written
+from attngeom.models.witness import chooses_otherwise, expert_gap, read_distances, relative_gap, written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,11 +254,9 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
             weight = wide[1].weight if turn is None else wide[1].weight @ turn.T
             add(f"{stack.name} widening", wide[0].weight, weight, f"{one.places.widening}.weight")
             add(f"{stack.name} widening bias", wide[0].bias[None], wide[1].bias[None], f"{one.places.widening}.bias")
-        states = left.distances(stack), right.distances(twin)
+        states = read_distances(left, stack), read_distances(right, twin)
         if states[0] is not None and states[1] is not None:
-            rows = [distance_states(stack, own) for own in states]
-            seen = [own[stack.read_distances] for own in rows if own is not None]
-            add(f"{stack.name} distances", seen[0], seen[1], one.places.distances)
+            add(f"{stack.name} distances", states[0], states[1], one.places.distances)
         _add_norms(add, left, right, stack, twin)
     heads = (None, None) if left.is_tied else (left.reader(), right.reader())
     if heads[0] is not None and heads[1] is not None:

@@ -25,11 +25,25 @@ from attngeom.limits.trials import (
     WRONG_EXPERTS,
 )
 from attngeom.limits.work import OUTPUT_PRODUCTS
-from attngeom.models.evaluation import apply_experts, apply_layer, forward, normalise, relative_buckets, route
+from attngeom.models.evaluation import (
+    apply_experts,
+    apply_layer,
+    distance_states,
+    forward,
+    normalise,
+    relative_buckets,
+    route,
+)
 from attngeom.models.layer import ExpertsWeights, LayerWeights
 from attngeom.models.model import Model
-from attngeom.models.specification import Experts, Norm
+from attngeom.models.specification import Experts, Norm, Stack
 from attngeom.models.views import ModelView
+
+
+def read_distances(view: ModelView, stack: Stack) -> Array | None:
+    """The states of the distances that scores read, behind their norm."""
+    states = distance_states(stack, view.distances(stack))
+    return None if states is None else states[stack.read_distances]
 
 
 def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:

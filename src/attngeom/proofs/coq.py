@@ -58,11 +58,11 @@ class CoqCheck:
 
 def export_certificate(certificate: str | Path, budget: float = 1.0) -> CoqFile:
     """The Coq file of a certificate that verify accepts; InputError for kinds of evidence that are not exported."""
-    found = read_certificate(certificate)
-    verdict = verify(found, budget)
+    given = read_certificate(certificate)
+    verdict = verify(given, budget)
     if not verdict.valid:
         raise InputError(f"{certificate} is not exported, it does not prove its claim: {verdict.reason}")
-    record: Mapping[str, Any] = found.to_json()
+    record: Mapping[str, Any] = given.to_json()
     kind = record["claim"]["kind"]
     if kind not in EXPORTS:
         by_verify = dict.fromkeys(("uniqueness", "ideal"), "attngeom verify rechecks it")

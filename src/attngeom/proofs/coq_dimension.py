@@ -147,11 +147,11 @@ def _pivots(table: Array, p: int) -> list[int]:
     """The pivot columns of a matrix mod p."""
     height, width = table.shape
     reduced, rank = nmod_mat(height, width, [int(x) for x in table.ravel()], p).rref()
-    found: list[int] = []
+    columns: list[int] = []
     for row in range(rank):
-        start = found[-1] + 1 if found else 0
-        found.append(next(k for k in range(start, width) if int(reduced[row, k])))
-    return found
+        start = columns[-1] + 1 if columns else 0
+        columns.append(next(k for k in range(start, width) if int(reduced[row, k])))
+    return columns
 
 
 def _name(rule: Rule, i: int, j: int) -> str:

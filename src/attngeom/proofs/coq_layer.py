@@ -113,8 +113,8 @@ def _refutation(c: CubicMap, attention: int | None, violated: Mapping[str, Any])
         return c.text() + _relation(relation) + theorem(none, proof), words
     if family == "attention-rank":
         units, size = [unit(m, c.d) for m in data["targets"]], len(data["targets"])
-        found, N, det = _flattening(c, units, False, size, unit(data["row"], c.d_out))
-        pairs = listed((f"({vector(w)}, {vector(z)})" for w, z in found))
+        contexts, N, det = _flattening(c, units, False, size, unit(data["row"], c.d_out))
+        pairs = listed((f"({vector(w)}, {vector(z)})" for w, z in contexts))
         statement = f"forall A V : mat R, factoredR {c.d} {attention} A -> ~ computesR {sizes} den ts A V"
         proof = (
             f"apply (rankR {c.d} {c.d_out} {c.t - 2} den ts {attention} ({det})%Z {rows(N)}\n    {pairs}\n"
@@ -209,8 +209,8 @@ def _negative(c: CubicMap) -> list[list[int]]:
         for p, r in zip(small_vectors(c.d, rng), small_vectors(c.d, rng)):
             yield from ([w, u, p, r] for w, u in units)
 
-    def accept(found: list[list[int]]) -> bool:
-        w, u, p, r = found
+    def accept(vectors: list[list[int]]) -> bool:
+        w, u, p, r = vectors
         return c.polar(w, u, p, r) ** 2 < 4 * c.table(w, u, p) * c.table(w, u, r)
 
     return search(candidates(), accept)
@@ -232,10 +232,10 @@ def _linear(c: CubicMap, violated: Mapping[str, Any]) -> tuple[int, Relation]:
         (k, l), m, n = data["S"], data["m"], data["context"]
         return i, at([(k, n), (l, n), (m, j)], j) + at([(k, 1), (l, 1), (m, 0)], 0, -1)
     orders, n = set(permutations(data["R"])), 1 if j == 0 else 0
-    found = at([(k, j) for k in data["R"]], j, len(orders))
+    moments = at([(k, j) for k in data["R"]], j, len(orders))
     for k, l, m in orders:
-        found += at([(k, n), (l, n), (m, j)], j, -3)
-    return i, found
+        moments += at([(k, n), (l, n), (m, j)], j, -3)
+    return i, moments
 
 
 def _relation(relation: Relation) -> str:
@@ -247,16 +247,16 @@ def _flattening(
     c: CubicMap, units: list[list[int]], output: bool, size: int, w: list[int] | None = None
 ) -> tuple[list[tuple[list[int], list[int]]], Matrix, int]:
     """Contexts with the other index at which the flattening on these units is invertible, and its inverse."""
-    rng, found, table = Random(0), [], []  # type: Random, list[tuple[list[int], list[int]]], list[list[int]]
+    rng, contexts, table = Random(0), [], []  # type: Random, list[tuple[list[int], list[int]]], list[list[int]]
     others = c.d if output else c.d_out
     for tries, z in enumerate(small_vectors(c.d, rng)):
         other = (unit(tries % others, others) if tries % 2 else next(small_vectors(others, rng))) if w is None else w
         row = [c.table(x, other, z) if output else c.table(other, x, z) for x in units]
         if fmpz_mat([*table, row]).rank() == len(table) + 1:
             table.append(row)
-            found.append((other, z))
+            contexts.append((other, z))
         if len(table) == size:
             inverse = integer_inverse(table)
             assert inverse is not None
-            return found, *inverse
+            return contexts, *inverse
     raise SizeError("no integer points show the rank; give smaller coefficients")

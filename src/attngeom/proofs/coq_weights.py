@@ -14,7 +14,7 @@ from attngeom.proofs.cubic_maps import CubicMap
 
 def write_heads(c: CubicMap, heads: Sequence[Mapping[str, Any]], a: int, v: int) -> tuple[str, int]:
     """The definitions head0, head1, … with integer factors, and e: the value maps are to be divided by it."""
-    found, scales = [], []
+    factored, scales = [], []
     for head in heads:
         name = head["field"]
         domain: Domain = QQ if name == "Q" else QuadraticField(int(name[7:-2]))
@@ -25,11 +25,11 @@ def write_heads(c: CubicMap, heads: Sequence[Mapping[str, Any]], a: int, v: int)
         scale = 1
         for _, factor in cleared:
             scale *= factor
-        found.append((0 if name == "Q" else int(name[7:-2]), [parts for parts, _ in cleared]))
+        factored.append((0 if name == "Q" else int(name[7:-2]), [parts for parts, _ in cleared]))
         scales.append(scale)
     e = lcm(1, *scales)
     texts = []
-    for number, ((D, (keys, queries, outs, values)), scale) in enumerate(zip(found, scales)):
+    for number, ((D, (keys, queries, outs, values)), scale) in enumerate(zip(factored, scales)):
         outs = [[[x * (e // scale) for x in row] for row in part] for part in outs]
         att, value = _times([_transposed(part) for part in keys], queries, D), _times(outs, values, D)
         parts = " ".join(matrix(part) for pair in (keys, queries, att, outs, values, value) for part in pair)

@@ -88,10 +88,10 @@ def small_vectors(size: int, rng: Random, places: list[int] | None = None) -> It
     """Integer vectors, small ones first, with entries at some places only."""
     for tries in range(INTEGER_POINTS):
         most = 1 + tries // 40
-        found = [0] * size
+        vector = [0] * size
         for place in range(size) if places is None else places:
-            found[place] = rng.randint(-most, most)
-        yield found
+            vector[place] = rng.randint(-most, most)
+        yield vector
 
 
 def search(candidates: Iterator[T], accept: Callable[[T], bool]) -> T:
@@ -104,7 +104,7 @@ def search(candidates: Iterator[T], accept: Callable[[T], bool]) -> T:
 
 def polarised(d: int, t: int, entries: list[Entry], j: int, factor: int) -> Relation:
     """factor · 3! times the symmetric form of output column j at three units: the coefficient, up to repetitions."""
-    found = []
+    products = []
     for chosen in range(1, 8):
         X = [[0] * t for _ in range(d)]
         size = 0
@@ -112,8 +112,8 @@ def polarised(d: int, t: int, entries: list[Entry], j: int, factor: int) -> Rela
             if chosen >> place & 1:
                 X[k][s] += 1
                 size += 1
-        found.append((factor * (-1) ** (3 - size), X, j))
-    return found
+        products.append((factor * (-1) ** (3 - size), X, j))
+    return products
 
 
 def integer_inverse(M: list[list[int]]) -> tuple[Matrix, int] | None:

@@ -32,10 +32,10 @@ def upgrade(certificate: str | Path, budget: float = 1.0, seed: int = 0) -> Cert
     try:
         same.check_version()
     except ValueError:
-        found = _find_again(claim, seed)
-        if found is None or found.claim != claim:
+        again = _find_again(claim, seed)
+        if again is None or again.claim != claim:
             raise InputError(f"{certificate} is not upgraded: seed {seed} finds no witness at a named point") from None
-        return found
+        return again
     return same
 
 
