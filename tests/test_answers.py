@@ -117,7 +117,10 @@ ANSWERS = {
     "Recheck": (_recheck, None),
     "Recovery": (lambda: attngeom.recover(attngeom.read_coefficients("realizable.json")), "recover realizable.json"),
     "Teleportation": (lambda: attngeom.teleport(read("a.json"), seed=1), None),
-    "Track": (lambda: track([read("start.safetensors"), read("trained.safetensors")]), None),
+    "Track": (
+        lambda: track([read("start.safetensors"), read("trained.safetensors")]),
+        "track start.safetensors trained.safetensors",
+    ),
     "Uniqueness": (lambda: heads_unique(random_weights(HEADS, QQ, 1)), None),
     "UpperBound": (lambda: upper_bound(NARROW), None),
     "WeightsFingerprint": (lambda: attngeom.fingerprint(read("a.json")), "fingerprint a.json"),
@@ -169,6 +172,7 @@ def check(answer, command):
         # Seconds differ between two runs.
         words = [" ".join(line.split()) for line in text.splitlines() if not line.startswith("method")]
         shown = " ".join(printed(command).split())
+        assert answer.standing in shown
         # The command may join the first label and its value in its own way.
         assert words[0].split()[-1] in shown and not [line for line in words[1:] if line not in shown]
 

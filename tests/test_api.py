@@ -14,6 +14,7 @@ import pytest
 
 import attngeom
 from attngeom.cli.commands import COMMANDS
+from attngeom.errors import InputError
 from tests.api import RECORD, ROOMS, interface
 from tests.sources import SOURCE
 
@@ -49,7 +50,8 @@ def test_every_room_shows_its_names_and_no_others(name):
     for public in room.__all__:
         assert getattr(room, public) is not None
     for public, home in getattr(room, "_NAMES", {}).items():
-        assert getattr(room, public) is getattr(importlib.import_module(f"attngeom.{name}.{home}"), public)
+        made = getattr(importlib.import_module(f"attngeom.{name}.{home}"), public)
+        assert getattr(room, public) is made or inspect.unwrap(getattr(room, public)) is made
         assert public in room.__all__
     with pytest.raises(AttributeError, match="nonsense"):
         room.nonsense  # noqa: B018
@@ -75,6 +77,26 @@ def test_commands_are_called():
     assert attngeom.heads(attngeom.coefficients(weights)).outcome == "found"
     assert len(attngeom.track([weights.to(attngeom.RR)]).snapshots) == 1
     assert attngeom.net is attngeom.analyze
+
+
+TOLD = {
+    "a path": (lambda: attngeom.compare("a.json", "b.json"), "attngeom.read_weights('a.json')"),
+    "a path among weights": (lambda: attngeom.track(["run.safetensors"]), "read_weights('run.safetensors')"),
+    "a path for one of two": (lambda: attngeom.heads(Path("a.json")), "or attngeom.read_weights('a.json')"),
+    "a path for what may be called": (lambda: attngeom.recover("c.json"), "attngeom.read_coefficients('c.json')"),
+    "a path of a model": (lambda: attngeom.models.compare("a", "b"), "attngeom.models.open_model('a')"),
+    "weights": (lambda: attngeom.laws(attngeom.random_weights(SMALL, attngeom.QQ, 0)), "weights.architecture"),
+    "widths": (lambda: attngeom.dimension((3, 3)), "attngeom.Architecture(widths, attention)"),
+    "nothing": (lambda: attngeom.inspect(None), "attngeom.read_weights(path)"),
+}
+SMALL = attngeom.Architecture((2, 2), 1, tokens=2)
+
+
+@pytest.mark.parametrize("given", TOLD)
+def test_what_is_no_weights_is_told_what_to_type(given):
+    ask, advice = TOLD[given]
+    with pytest.raises(InputError, match=re.escape(advice) + "$"):
+        ask()
 
 
 def test_unknown_names_are_errors():

@@ -13,9 +13,9 @@ from tests.sources import SOURCE, import_statements
 
 LAYERS = [
     {"limits"},
-    {"digits", "palette", "rooms", "temporaries"},
+    {"digits", "palette", "temporaries"},
     {"errors", "files", "results", "version"},
-    {"processes", "streams"},
+    {"processes", "rooms", "streams"},
     {"drawing"},
     {"exact"},
     {"groups"},

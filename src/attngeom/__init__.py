@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from attngeom.rooms import names_of
+from attngeom.rooms import checked, names_of
 from attngeom.version import __version__ as __version__
 
 _HOMES = {
@@ -41,7 +41,7 @@ __all__ = [*_NAMES, *_CALLED, *_PACKAGES]
 def __getattr__(name: str) -> Any:
     if name in _NAMES or name in _CALLED:
         module, attribute = _CALLED.get(name) or (_NAMES[name], name)
-        return getattr(importlib.import_module(f"attngeom.{module}"), attribute)
+        return checked(getattr(importlib.import_module(f"attngeom.{module}"), attribute), name)
     if name in _PACKAGES:
         return importlib.import_module(f"attngeom.{name}")
     raise AttributeError(f"module 'attngeom' has no attribute {name!r}")

@@ -470,7 +470,7 @@ def test_answers_say_how_strong_they_are_and_where_they_ended():
     weights = random_weights(Architecture((2, 2), 1, tokens=2), QQ, seed=0)
     exact = recover(attngeom.coefficients(weights))
     assert (exact.standing, exact.stage) == ("proven", None)
-    assert list(exact.rows()) == ["recovered", "reason", "exact", "A (1)", "V (1)"]
+    assert list(exact.rows()) == ["recovered", "standing", "reason", "exact", "A (1)", "V (1)"]
     narrow = recover(
         attngeom.coefficients(random_weights(Architecture((2, 2), 2), QQ, seed=0)), Architecture((2, 2), 1)
     )

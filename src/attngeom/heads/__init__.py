@@ -11,6 +11,7 @@ from attngeom.heads.finding import find_heads
 from attngeom.heads.finding import heads as _heads
 from attngeom.heads.results import Heads, Uniqueness
 from attngeom.heads.uniqueness import heads_unique
+from attngeom.rooms import checked
 
 __all__ = ["Heads", "Uniqueness", "find_heads", "heads_unique"]
 
@@ -19,7 +20,7 @@ class _Room(ModuleType):
     """Importing a package binds its name in the one above, so that the function of this name is the room itself."""
 
     def __call__(self, *given: Any, **named: Any) -> Heads | Uniqueness:
-        return _heads(*given, **named)
+        return checked(_heads)(*given, **named)
 
 
 sys.modules[__name__].__class__ = _Room

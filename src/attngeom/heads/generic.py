@@ -53,7 +53,8 @@ class GenericHeads(Result):
         return claim | self.select("tangent_rank", "expected", "contact_rank", "prime", "seed")
 
     def rows(self) -> Mapping[str, Any]:
-        lines: dict[str, Any] = {"generic heads": "unique" if self.unique else "not proven", "reason": self.reason}
+        lines: dict[str, Any] = {"generic heads": "unique" if self.unique else "not proven"}
+        lines |= self.select("standing", "reason")
         if self.theorem is not None:
             lines["by"] = self.theorem
         if self.contact is not None:

@@ -142,7 +142,7 @@ class Track(Result):
             "laws": f"{count} independent, {complete}",
             "largest drift": drift,
             "nearest singular stratum at the end": nearest,
-            "status": self.reason,
+            **self.select("standing", "reason"),
         }
 
 

@@ -84,11 +84,13 @@ class Fingerprint(Result):
     def rows(self) -> Mapping[str, Any]:
         digests = {f"layer {i}": layer.digest[:32] for i, layer in enumerate(self.layers)}
         left_out = {"left out": ", ".join(self.left_out)} if self.left_out else {}
-        return {**digests, "outside": self.outside[:32], "model": self.digest[:32], **left_out, "seed": self.seed}
+        said = self.select("standing", "reason", "seed")
+        return {**digests, "outside": self.outside[:32], "model": self.digest[:32], **left_out, **said}
 
     def __str__(self) -> str:
         lines = [f"layer {i:3d}  {layer.digest[:32]}" for i, layer in enumerate(self.layers)]
         lines += [f"outside    {self.outside[:32]}", f"model      {self.digest[:32]}"]
+        lines += [f"standing   {self.standing}", f"reason     {self.reason}"]
         more = len(self.left_out) - LISTED_NAMES
         named = ", ".join(self.left_out[:LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
         return "\n".join([*lines, *([f"left out   {named} (buffers, no weights)"] if named else [])])

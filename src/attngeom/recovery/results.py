@@ -124,7 +124,8 @@ class Recovery(Result):
         return record
 
     def rows(self) -> Mapping[str, Any]:
-        lines: dict[str, Any] = {self.outcome: "", "reason": self.reason, "exact": "yes" if self.is_exact else "no"}
+        lines: dict[str, Any] = {self.outcome: "", **self.select("standing", "reason")}
+        lines["exact"] = "yes" if self.is_exact else "no"
         if self.error_estimate is not None and not self.is_exact:
             lines["error estimate"] = digits.error(self.error_estimate)
         if self.domain.degree > 1:
