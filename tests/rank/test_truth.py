@@ -59,7 +59,7 @@ TWO = {"a": (), "b": ()}
     ],
 )
 def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
-    assert prove_rank(find_point(trace(network, (), weights=TWO), 0)).standing == standing
+    assert prove_rank(bound_rank(trace(network, (), weights=TWO))).standing == standing
 
 
 def test_sines_whose_arguments_differ_by_a_number_are_related():

@@ -133,7 +133,7 @@ def _lower_mod_p(
         for times in ROOT_SAMPLES:
             if rank.value < most:
                 rank = bound_rank(program, _seed_with_roots(program, seed), progress, times * program.num_parameters)
-    proof = prove_rank(rank.point)
+    proof = prove_rank(rank)
     lower = LowerBound(
         standing=proof.standing,
         reason=proof.reason,

@@ -117,6 +117,8 @@ COUNTED_SAMPLES = 2000  # Ranks up to which samples are counted that determine t
 TESTED_ARGUMENTS = 2000  # Arguments of functions whose independence is tested: their matrix is eliminated.
 # Arguments of exponentials and logarithms in them whose independence is tested, at as many weights.
 TESTED_INSIDE = 600
+# Pieces of a program with signs on which values are tested, times entries: a few thousand small ones, seconds each.
+TESTED_PIECES = 10**7
 MANY_REGIONS_UP_TO = 60  # Weights up to which many regions are tried.
 EXACT_LAWS = 1200  # Fields whose symmetric combinations are computed exactly.
 FINE_UNKNOWNS = 4_000  # Unknowns of the largest group beyond which not every entry of a matrix is translated by itself.

@@ -188,11 +188,11 @@ def analyze(
     started = time.perf_counter()
     program = trace(network, *inputs, weights=weights, output=output, seed=seed)
     lower = bound_rank(program, seed, progress)
-    rank_proof = prove_rank(lower.point)
+    rank_proof = prove_rank(lower)
     upper = bound_above(lower, seed, progress)
     if lower.value < upper.value and lower.point.pattern_places:
         lower = bound_in_varied_regions(lower, upper.value, seed)
-        rank_proof = prove_rank(lower.point)
+        rank_proof = prove_rank(lower)
     likely = None
     if lower.value < upper.value and rank_proof.standing == "proven":
         likely = estimate_rank(lower, upper.value, seed, progress)

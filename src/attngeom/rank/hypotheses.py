@@ -15,7 +15,8 @@
   seen by their differences between inputs at many weights, which are independent mod p.
 - log, Φ, sin, cos of weights alone: the same modulo constants, seen at many weights with the same values of functions.
 - Arguments are equal if they are so on paper; those that are equal mod p alone, such as x and x^p, are two.
-- Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region.
+- Patterns belong to a real point with a margin, so that the region is open: what is proven is about this region. All
+  tests are made with the patterns of each sample as constants: relations may hold on one piece alone.
 """
 
 from __future__ import annotations
@@ -37,26 +38,47 @@ from attngeom.programs.passes import Traces, needed_entries
 from attngeom.programs.points import NamedPoint
 from attngeom.programs.program import Program
 from attngeom.rank.logarithms import check_logarithms_inside, entries_at, logarithms_inside, table_of
-from attngeom.rank.lower import find_point
+from attngeom.rank.lower import RankBound, find_point
+from attngeom.rank.pieces import chosen_by_signs, pieces_of
 from attngeom.results import Proof, Standing
 
 
-def prove_rank(point: NamedPoint) -> Proof:
-    """Whether the rank mod p at this point is a proven lower bound, a probabilistic one, or none, and why.
+def prove_rank(lower: RankBound) -> Proof:
+    """Whether a rank mod p is a proven lower bound, a probabilistic one, or none, and why.
 
-    Undecided: values that stand for functions were seen to be related, so that the rank may be too large.
+    Undecided: values that stand for functions were seen to be related, so that the rank may be too large. On all pieces
+    in which samples of the rank lie values must be free.
 
     >>> from attngeom.programs import trace
-    >>> prove_rank(find_point(trace(lambda w, x: np.exp(w["a"] * x), (), weights={"a": ()}), 0)).standing
+    >>> from attngeom.rank.lower import bound_rank
+    >>> prove_rank(bound_rank(trace(lambda w, x: np.exp(w["a"] * x), (), weights={"a": ()}))).standing
     'proven'
     """
-    program = point.program
+    point = lower.point
+    places = _tested_places(point.program)
     parts = [Proof("proven", f"rank mod {point.prime}")]
-    for operation, check in CHECKS.items():
-        if any(program.places(operation)):
-            parts += check(point)
-    reason = "; ".join(part.reason for part in parts)
+    try:
+        pieces = pieces_of(point, lower.samples, places)
+    except SizeError as error:
+        parts.append(Proof("probabilistic", f"roots and functions on {error}"))
+    else:
+        for piece in pieces:
+            if len(pieces) > 1 and chosen_by_signs(point.program, piece.program, places):
+                parts.append(Proof("undecided", "roots and functions of weights that signs choose may be related"))
+            for operation, check in CHECKS.items():
+                if any(piece.program.places(operation)):
+                    parts += check(piece)
+    if point.pattern_places:
+        parts.append(Proof("proven", "of this region"))
+    reason = "; ".join(dict.fromkeys(part.reason for part in parts))
     return Proof.from_parts(reason, *parts)
+
+
+def _tested_places(program: Program) -> list[int]:
+    """The nodes whose values are right only if they are not related: exponentials respect what relates them."""
+    names = {"log", "gauss", "sin", "cos"} | ({"exp"} if logarithms_inside(program) else set())
+    functions = [k for k in program.places("formal") if program.nodes[k].data["name"] in names]
+    return [*program.places("root"), *functions]
 
 
 def _check_roots(point: NamedPoint) -> list[Proof]:
@@ -213,7 +235,7 @@ def _check_formal(point: NamedPoint) -> list[Proof]:
 def _check_exponentials(program: Program, names: set[str]) -> Proof:
     if max(program.exponents.values()) >= len(CHAIN):
         return Proof("probabilistic", f"exponentials nested more than {len(CHAIN) - 1} deep")
-    fixed = [not (program.depends_on_weights[k] or program.depends_on_input[k]) for k in range(len(program.nodes))]
+    fixed = _fixed_on_pieces(program)
     if "gauss" in names and any(fixed[program.nodes[k].inputs[0]] for k in program.places("formal")):
         return Proof("probabilistic", "e and π may be algebraically dependent")
     if _takes_numbers(program, fixed):
@@ -226,8 +248,17 @@ def _takes_numbers(program: Program, fixed: list[bool]) -> bool:
     numbers: list[bool] = []
     for node, is_fixed in zip(program.nodes, fixed):
         own = node.operation in ("circle", "formal") or any(numbers[k] for k in node.inputs)
-        numbers.append(own and (is_fixed or node.operation not in ("formal", "contract", "pattern")))
+        numbers.append(own and node.operation != "pattern" and (is_fixed or node.operation not in ("formal", "contract")))
     return any(node.data.get("name") in ("exp", "gauss") and numbers[node.inputs[0]] for node in program.nodes)
+
+
+def _fixed_on_pieces(program: Program) -> list[bool]:
+    """For each node whether it is a number where the patterns are."""
+    fixed: list[bool] = []
+    for node in program.nodes:
+        is_leaf = node.operation in ("parameter", "input")
+        fixed.append(node.operation == "pattern" or (not is_leaf and all(fixed[k] for k in node.inputs)))
+    return fixed
 
 
 def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[NamedPoint, bool, int], bool]) -> Proof:
@@ -323,10 +354,6 @@ def _rests_on_functions(program: Program, place: int) -> bool:
     return node.operation == "formal" or any(_rests_on_functions(program, k) for k in node.inputs)
 
 
-def _check_patterns(point: NamedPoint) -> list[Proof]:
-    return [Proof("proven", "of this region")]
-
-
 GROUPS: dict[tuple[str, ...], Callable[[NamedPoint, bool, int], bool]] = {
     ("log",): _logarithms_are_free,
     ("gauss",): _integrals_are_free,
@@ -337,6 +364,5 @@ GROUPS: dict[tuple[str, ...], Callable[[NamedPoint, bool, int], bool]] = {
 CHECKS: dict[str, Callable[[NamedPoint], list[Proof]]] = {
     "root": _check_roots,
     "formal": _check_formal,
-    "pattern": _check_patterns,
 }
 """What is checked for programs with an operation."""

@@ -17,6 +17,7 @@ them is proven, whichever it is. The theorems (docs/explanation/programs.md) ask
   Schanuel's conjecture holds. Exponentials of other numbers, sin and cos of numbers are refused.
 
 Relations may hold in one piece alone: signs and orders are those of each sample of the certificate, in the whole test.
+Where inputs reach a function through signs alone, its values on two pieces may be related: such programs are refused.
 Arguments that are equal on paper count once; those that are equal mod p alone are two.
 """
 
@@ -51,6 +52,9 @@ def check_hypotheses(interpreter: Interpreter, samples: Sequence[Sample]) -> lis
     FormatError where values were seen to be related, SizeError where more samples were needed than are afforded.
     """
     pieces = _pieces(interpreter, samples)
+    if len(pieces) > 1:
+        for piece, _ in pieces:
+            _check_choices(interpreter.program, piece.program)
     parts = [part for piece, own in pieces for part in _Hypotheses(piece, own, len(pieces)).check()]
     if any(node.operation == "pattern" for node in interpreter.program.nodes):
         parts.append(Proof("certified", "signs are those of floats, whatever their rounding errors"))
@@ -79,6 +83,18 @@ def _pieces(interpreter: Interpreter, samples: Sequence[Sample]) -> list[tuple[I
             pieces[key] = (piece, [])
         pieces[key][1].append(sample)
     return list(pieces.values())
+
+
+def _check_choices(whole: CheckedProgram, piece: CheckedProgram) -> None:
+    """FormatError where inputs reach a root or function through signs alone: on a piece it is one of weights or of
+    numbers, which may be related to that of another piece.
+    """
+    before, after, needed = whole.reached("input"), piece.reached("input"), needed_entries(piece)
+    for place, node in enumerate(piece.nodes):
+        is_tested = node.operation == "root" or (node.operation == "formal" and node.data["name"] != "exp")
+        if is_tested and needed[place].any():
+            source = node.inputs[0]
+            require(after[source] or not before[source], "roots or functions of weights that signs choose")
 
 
 class _Hypotheses:

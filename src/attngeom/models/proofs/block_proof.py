@@ -91,7 +91,7 @@ def prove_program(
         lower = bound_rank(program, seed, expected=expected)
     except InputError as error:
         return _undecided(program, size, formula, seed, subject, str(error))
-    rank_proof = prove_rank(lower.point)
+    rank_proof = prove_rank(lower)
     is_proven = rank_proof.standing == "proven"
     return RankProof(
         subject=subject,
