@@ -17,10 +17,11 @@ from attngeom.rank.analysis import analyze, certify_network
 from attngeom.rank.folds import find_folds, fold
 from attngeom.rank.hypotheses import prove_rank
 from attngeom.rank.laws import describe_law, symmetric_fields
-from attngeom.rank.lower import bound_rank, find_point
+from attngeom.rank.lower import bound_rank
 from attngeom.rank.search import find_symmetries, shorten
 from attngeom.rank.slices import fix_weights, gains_and_biases
 from attngeom.rank.upper import derivations_at
+from attngeom.results import Proof
 from attngeom.verification import Certificate, verify
 from tests.programs.modules import MODULES, layer_norm, softmax
 
@@ -60,6 +61,67 @@ TWO = {"a": (), "b": ()}
 )
 def test_free_values_are_trusted_only_where_nothing_relates_them(network, standing):
     assert prove_rank(bound_rank(trace(network, (), weights=TWO))).standing == standing
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        # Each is 0, or has one dimension, on the piece where it is not 0; on others its values are not related.
+        lambda w, x: relu(x) * (w["a"] * np.log(x * x + 1) + w["b"] * np.log((x * x + 1) ** 2 + relu(-x))),
+        lambda w, x: relu(x) * (w["a"] * np.sqrt((x * x + 1) ** 2 + relu(-x)) + w["b"] * (x * x + 1)),
+        lambda w, x: relu(x) * (w["a"] * np.sin(2 * x + relu(-x)) + w["b"] * np.sin(x) * np.cos(x)),
+        lambda w, x: relu(w["b"]) * (np.log((w["b"] ** 2 + 1) ** 2 + relu(-w["b"])) - 2 * np.log(w["b"] ** 2 + 1)) * x,
+        # Inputs choose between two functions of weights, which are related.
+        lambda w, x: w["a"] * np.log((w["b"] ** 2 + 1) * np.where(x > 0, 1, w["b"] ** 2 + 1)),
+        lambda w, x: w["a"] * (ndtr(w["b"] * np.where(x > 0, 1, -1)) - 0.5),
+        lambda w, x: w["a"] * np.log(np.where(x > 0, 2, 4)),
+    ],
+)
+def test_what_is_related_on_one_piece_is_not_free(network, monkeypatch):
+    program = trace(network, (), weights=TWO)
+    assert prove_rank(bound_rank(program)).standing == "undecided"
+    monkeypatch.setattr("attngeom.rank.analysis.prove_rank", lambda lower: Proof("proven", "taken for granted"))
+    answer = analyze(program)
+    if answer.lower_bound == answer.upper_bound:
+        assert not verify(certify_network(answer).to_json()).is_proven
+
+
+def test_pieces_on_which_values_are_free():
+    answer = analyze(lambda w, x: w["a"] * np.log(x * x + 1 + relu(w["b"] * x)), (), weights=TWO)
+    assert answer.is_proven and answer.dimension == 2
+    assert verify(certify_network(answer).to_json()).standing == "certified"
+
+
+def test_too_many_pieces_are_told(monkeypatch):
+    monkeypatch.setattr("attngeom.rank.pieces.TESTED_PIECES", 5)
+    answer = analyze(lambda w, x: w["a"] * np.log(x * x + 1 + relu(w["b"] * x)), (), weights=TWO)
+    assert answer.standing == "probabilistic" and "pieces, too many to test" in answer.reason
+
+
+def test_powers_of_numbers_keep_the_relations_of_their_primes():
+    """6^x = 2^x 3^x, though the floats of log 6 and log 2 + log 3 differ."""
+    answer = analyze(lambda w, x: w["a"] * 6.0**x + w["b"] * 2.0**x * 3.0**x, (), weights=TWO)
+    assert answer.lower_bound == 1
+    answer = analyze(lambda w, x: w["a"] * 6.0**x + w["b"] * 2.0**x, (), weights=TWO)
+    assert answer.is_proven and answer.dimension == 2
+
+
+@pytest.mark.parametrize(
+    ("network", "dimension"),
+    [
+        (lambda w, x: w["a"] * ((x * x + 1) ** w["b"]).mean() ** (1 / w["b"]), 2),
+        (lambda w, x: (x[0] ** 2 + 1) ** w["a"] * (x[0] ** 2 + 1) ** w["b"], 1),
+        (lambda w, x: w["a"] * np.tan(w["b"] * x[0]), 2),
+    ],
+)
+def test_powers_with_weights_as_exponents(network, dimension):
+    answer = analyze(network, (3,), weights=TWO)
+    assert answer.is_proven and answer.dimension == dimension
+    assert verify(certify_network(answer).to_json()).standing == "certified"
 
 
 def test_sines_whose_arguments_differ_by_a_number_are_related():

@@ -72,10 +72,7 @@ def _logarithms_of_numbers(b: Builder, numbers: list[Fraction], shape: tuple[int
     """Logarithms of positive rationals as sums of those of primes; None for others, and for very long ones."""
     if any(x <= 0 or max(x.numerator, x.denominator).bit_length() > FACTORED_BITS for x in numbers):
         return None
-    powers: list[dict[int, int]] = []
-    for x in numbers:
-        above = {int(q): int(n) for q, n in fmpz(x.numerator).factor()}
-        powers.append(above | {int(q): -int(n) for q, n in fmpz(x.denominator).factor()})
+    powers = [prime_powers(x) for x in numbers]
     primes = sorted({q for row in powers for q in row})
     if not primes:
         return b.constant(np.zeros(shape, dtype=np.int64))
@@ -85,6 +82,20 @@ def _logarithms_of_numbers(b: Builder, numbers: list[Fraction], shape: tuple[int
     table = np.array([[row.get(q, 0) for q in primes] for row in powers], dtype=np.int64)
     joined = b.gather(terms, np.arange(len(primes)))
     return b.reshape(b.contract("ij,j->i", b.constant(table), joined), shape)
+
+
+def prime_powers(number: Fraction) -> dict[int, int]:
+    """A positive rational number as a product of powers; what is too long to be factored counts as a prime.
+
+    >>> prime_powers(Fraction(12, 5))
+    {2: 2, 3: 1, 5: -1}
+    """
+    powers: dict[int, int] = {}
+    for part, sign in ((number.numerator, 1), (number.denominator, -1)):
+        is_short = part.bit_length() <= FACTORED_BITS
+        factors = [(int(q), int(n)) for q, n in fmpz(part).factor()] if is_short else [(part, 1)]
+        powers |= {q: sign * n for q, n in factors}
+    return powers
 
 
 def _exponential(b: Builder, a: int) -> int | None:

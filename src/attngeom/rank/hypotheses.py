@@ -248,7 +248,8 @@ def _takes_numbers(program: Program, fixed: list[bool]) -> bool:
     numbers: list[bool] = []
     for node, is_fixed in zip(program.nodes, fixed):
         own = node.operation in ("circle", "formal") or any(numbers[k] for k in node.inputs)
-        numbers.append(own and node.operation != "pattern" and (is_fixed or node.operation not in ("formal", "contract")))
+        lost = node.operation == "pattern" or (not is_fixed and node.operation in ("formal", "contract"))
+        numbers.append(own and not lost)
     return any(node.data.get("name") in ("exp", "gauss") and numbers[node.inputs[0]] for node in program.nodes)
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.programs.normal_forms import prime_powers
 
 Traced: TypeAlias = Any
 """An array of :mod:`attngeom.programs.frontends.numpy_function`, which NumPy takes for one of its own."""
@@ -107,20 +108,35 @@ def exp_rule(operands: list[Traced]) -> Traced:
 
 
 def power_rule(operands: list[Traced]) -> Traced:
-    """x^n for a number n, or for an array of numbers, one after another; b^x = exp(x log b) for a number b > 0."""
+    """x^n for a number n, or for an array of numbers, one after another; x^a = exp(a log x) for all other a."""
     x, exponent = (operand.plain() for operand in operands)
-    builder, base, powers = x.builder, exact_fraction(x), x.builder.exact(exponent.node)
+    powers = x.builder.exact(exponent.node)
     if powers is None:
-        if base is None or base <= 0:
-            raise InputError("np.power with an exponent that is data met; write np.exp(a * np.log(x))")
-        return np.exp(exponent * float(np.log(float(base))))
-    numbers = sorted(set(powers.ravel().tolist()))
+        return np.exp(exponent * _logarithm(x))
+    numbers = sorted({Fraction(number) for number in powers.ravel().tolist()})
     if len(numbers) == 1:
-        return new(x, builder.power(x.node, Fraction(numbers[0])))
+        return _to_the(x, numbers[0])
     total: Any = 0
     for number in numbers:
-        total = total + new(x, builder.power(x.node, Fraction(number))) * np.equal(powers, number).astype(int)
+        total = total + _to_the(x, number) * np.array(powers == number, dtype=np.int64)
     return total
+
+
+def _to_the(x: Traced, number: Fraction) -> Traced:
+    if number.denominator <= 2:
+        return new(x, x.builder.power(x.node, number))
+    return np.exp(np.log(x) * new(x, x.builder.constant(np.array(number, dtype=object))))
+
+
+def _logarithm(x: Traced) -> Traced:
+    """log x; of a number as a sum of floats for its primes, so that 6^a is 2^a 3^a."""
+    base = exact_fraction(x)
+    if base is None:
+        return np.log(x)
+    if base <= 0:
+        raise InputError(f"a power of {float(base):.6g} with an exponent that is data met; a positive base is required")
+    whole: Any = sum((n * Fraction(float(np.log(q))) for q, n in prime_powers(base).items()), Fraction(0))
+    return new(x, x.builder.constant(np.array(whole, dtype=object)))
 
 
 def compare_rule(a_sign: int) -> Callable[[list[Traced]], Traced]:
@@ -226,6 +242,7 @@ UFUNCS: dict[str, Callable[[list[Traced]], Traced]] = {
     "logaddexp": lambda operands: softplus(*(x.plain() for x in operands)),
     "sin": formal("sin"),
     "cos": formal("cos"),
+    "tan": derived(lambda x: np.sin(x) / np.cos(x)),
     "tanh": unary("tanh"),
     "sinh": derived(lambda x: (np.exp(x) - np.exp(-x)) / 2),
     "cosh": derived(lambda x: (np.exp(x) + np.exp(-x)) / 2),
