@@ -128,7 +128,7 @@ def implicitize_command(
     if certificate is not None and summary.completeness is not None:
         write_certificate(certify_complete(variety, summary.completeness), certificate)
         lines.append(prose(f"certificate written to {certificate}"))
-    print_answer(json, summary.to_json(), *lines)
+    print_answer(json, summary.to_json, *lines)
     return EXIT_UNDECIDED if is_short else 0
 
 

@@ -36,10 +36,10 @@ def print_json(record: Mapping[str, Any]) -> None:
     print(text)
 
 
-def print_answer(json: bool, record: Mapping[str, Any], *texts: object) -> None:
-    """An answer: its record as JSON, or its texts below each other, taken literally."""
+def print_answer(json: bool, record: Mapping[str, Any] | Callable[[], Mapping[str, Any]], *texts: object) -> None:
+    """An answer: its record, or what makes one that is long, as JSON, or its texts below each other, literally."""
     if json:
-        print_json(record)
+        print_json(record() if callable(record) else record)
     else:
         print(*texts, sep="\n")
 

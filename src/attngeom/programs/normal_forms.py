@@ -8,6 +8,7 @@ circle. So log 4 − 2 log 2 is 0 as it is written.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +80,8 @@ def _logarithms_of_numbers(b: Builder, numbers: list[Fraction], shape: tuple[int
     if len(numbers) == 1 and powers[0] == {primes[0]: 1}:
         return None
     terms = [b.formal("log", b.constant(q)) for q in primes]
+    if len(numbers) == 1:
+        return b.reshape(reduce(b.add, (b.scale(term, powers[0][q]) for term, q in zip(terms, primes))), shape)
     table = np.array([[row.get(q, 0) for q in primes] for row in powers], dtype=np.int64)
     joined = b.gather(terms, np.arange(len(primes)))
     return b.reshape(b.contract("ij,j->i", b.constant(table), joined), shape)

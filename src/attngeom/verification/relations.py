@@ -48,14 +48,14 @@ def _reached(table: AtomTable, kinds: Sequence[str]) -> list[bool]:
 
 
 def check_numbers(function: str, values: Sequence[Value]) -> None:
-    """FormatError unless these arguments, each one once, are rational numbers whose logarithms are independent over Q,
-    or whose squares differ; by Schanuel's conjecture there are no other relations.
+    """Unproven unless these arguments, each one once, are rational numbers whose logarithms are independent over Q, or
+    whose squares differ; by Schanuel's conjecture there are no other relations.
 
     >>> check_numbers("log", [(fmpq(2), ONE), (fmpq(3, 4), ONE)])
     >>> check_numbers("log", [(fmpq(2), ONE), (fmpq(1, 8), ONE)])
     Traceback (most recent call last):
     ...
-    attngeom.errors.FormatError: ...
+    attngeom.verification.reading.Unproven: logarithms of numbers are related
     """
     are_known = function in ("log", "gauss") and all(not m for _, m in values)
     require(are_known, f"values of {function} of numbers are not known to be free")
