@@ -195,3 +195,28 @@ def test_equal_heads_stay_equal_at_any_size():
     for letter, size in (("K", 3 * 2.0**300), ("Q", 1 / (3 * 2.0**300))):
         tensors[f"layers.0.heads.1.{letter}"] = tensors[f"layers.0.heads.0.{letter}"] * size
     assert track([Weights.from_tensors(architecture, tensors, RR)]).snapshots[0].pair is None
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_the_jacobian_has_its_rank_at_any_size(factor):
+    """λ = D/2 says that the Jacobian has rank D: lightning networks are homogeneous in every tensor."""
+    weights = random_weights(Architecture((3, 3, 2), 2), RR, seed=0)
+    first, second = track([weights, scaled(weights, factor)]).snapshots
+    assert first.pair == second.pair and first.jacobian.rank == second.jacobian.rank == 2 * first.pair.value
+
+
+@pytest.mark.parametrize(
+    ("names", "fall"),
+    [
+        (["run2/step0.json", "run1/step2.json", "run0/step10.json"], None),
+        (["step0.json", "step10.json", "step2.json"], ("step10.json", "step2.json")),
+        (["e2s1.json", "e1s2.json"], ("e2s1.json", "e1s2.json")),
+        (["trained2.json", "final1.json"], None),
+        (["a.json", "a.json"], None),
+    ],
+)
+def test_names_whose_numbers_fall_are_shown(names, fall):
+    """A shell lists step10 before step2, and then drift is measured from another point."""
+    weights = random_weights(Architecture((2, 2), 1), RR, seed=0)
+    run = track([weights] * len(names), names)
+    assert run.fall == fall and ("order" in run.rows()) == (fall is not None)

@@ -6,8 +6,10 @@ laws) is proven elsewhere and only compared with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,15 @@ class Track(Result):
         """Of the laws, relative to ‖w_0‖²."""
         return max((x.drift for x in self.snapshots if x.drift is not None), default=None)
 
+    @property
+    def fall(self) -> tuple[str, str] | None:
+        """The first two checkpoints in a row whose names differ in numbers alone, and those fall: step10 and step2."""
+        for one, two in pairwise(Path(x.name).name for x in self.snapshots):
+            (words, numbers), (same_words, later) = map(_split_numbers, (one, two))
+            if words == same_words and numbers > later:
+                return one, two
+        return None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "architecture": self.laws.architecture.to_json(),
@@ -138,12 +149,19 @@ class Track(Result):
         end = self.snapshots[-1]
         return {
             "checkpoints": len(self.snapshots),
+            **({} if self.fall is None else {"order": f"{self.fall[0]} stands before {self.fall[1]}; is that meant?"}),
             "(λ, m) at the end": "unknown" if end.pair is None else str(end.pair),
             "laws": f"{count} independent, {complete}",
             "largest drift": drift,
             "nearest singular stratum at the end": nearest,
             **self.select("standing", "reason"),
         }
+
+
+def _split_numbers(name: str) -> tuple[list[str], list[int]]:
+    """The words of a name, and the numbers between them."""
+    parts = re.split(r"(\d+)", name)
+    return parts[::2], list(map(int, parts[1::2]))
 
 
 def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, seed: int = 0) -> Track:
@@ -255,9 +273,12 @@ def _nearest(
 
 
 def _jacobian(weights: Weights, seed: int) -> PointRank | None:
-    """The rank of the parametrization; None where it is too much work or beyond the range of floats."""
+    """The rank of the parametrization; None where it is too much work or beyond the range of floats.
+
+    Scales change no rank where the function is homogeneous in every tensor.
+    """
     try:
-        return rank_at(weights, seed)
+        return rank_at(_in_reach(weights) if weights.architecture.is_homogeneous else weights, seed)
     except AttnGeomError:
         return None
 
