@@ -130,6 +130,13 @@ def cosine_of_a_logarithm(w, x):
     return x * w["a"] * (np.cos(np.log(number(x, 4))) - 2 * np.cos(np.log(number(x, 2))) ** 2 + 1)
 
 
+def logarithm_of_a_cosh(w, x):
+    """Zero: log cosh a = log(1 + exp(2a)) − a − log 2, where one logarithm is that of a number."""
+    a = w["a"]
+    whole = np.log((np.exp(a) + np.exp(-a)) / 2) - np.log(1 + np.exp(2 * a)) + a + np.log(number(x, 2))
+    return x * w["b"] * whole
+
+
 def shifted_angle(w, x):
     """A number: sin(a + κ) cos a − cos(a + κ) sin a = sin κ for κ = log 3, the same at all weights."""
     a, b = w["a"], w["a"] + np.log(number(x, 3))
@@ -234,6 +241,7 @@ CASES |= {
     "logarithm of a number inside": (logarithm_of_a_number_inside, ONE, (), 0),
     "cosine of a logarithm": (cosine_of_a_logarithm, ONE, (), 0),
     "shifted angle": (shifted_angle, ONE, (), 0),
+    "logarithm of a cosh": (logarithm_of_a_cosh, {"a": S, "b": S}, (), 0),
 }
 
 

@@ -171,10 +171,15 @@ def _signs_are_free(draw: Callable[[int], Missing]) -> bool:
 
 
 def _places(program: Program, names: tuple[str, ...], varies: bool) -> list[int]:
-    """The nodes of these functions whose arguments inputs reach, or none does."""
+    """The nodes of these functions whose arguments inputs reach, or weights alone."""
+    reached = program.depends_on_input if varies else program.depends_on_weights
+    places = [k for k in _functions(program, names) if reached[k]]
+    return places if varies else [k for k in places if not program.depends_on_input[k]]
+
+
+def _functions(program: Program, names: tuple[str, ...]) -> list[int]:
     nodes = enumerate(program.nodes)
-    places = [k for k, node in nodes if node.operation == "formal" and node.data["name"] in names]
-    return [k for k in places if program.depends_on_input[k] == varies]
+    return [k for k, node in nodes if node.operation == "formal" and node.data["name"] in names]
 
 
 def _arguments(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -> Array:
@@ -273,12 +278,6 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
         count = sum(int(flags[k].sum()) for k in places)
         if not places:
             continue
-        numbers = [program.nodes[program.nodes[k].inputs[0]] for k in places if not program.depends_on_weights[k]]
-        if not varies and numbers:
-            # In their normal form rational numbers have no relation that is known.
-            is_normal = all(node.operation == "constant" for node in numbers)
-            standing: Standing = "probabilistic" if is_normal else "undecided"
-            return Proof(standing, f"{words} of numbers, whose relations are not tested")
         if count > TESTED_ARGUMENTS:
             return Proof("probabilistic", f"{count:,} values of {words}, too many to test for relations")
         try:
@@ -287,6 +286,14 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
             return Proof("probabilistic", f"values of {words}, too long to write out and test for relations")
         if not is_free:
             return Proof("undecided", f"values of {words} that may depend on each other")
+    reached = zip(program.depends_on_input, program.depends_on_weights)
+    fixed = [not (by_input or by_weights) for by_input, by_weights in reached]
+    numbers = [program.nodes[k].inputs[0] for k in _functions(program, names) if fixed[k] and flags[k].any()]
+    if numbers:
+        # In their normal form rational numbers have no relation that is known.
+        is_normal = all(program.nodes[k].operation == "constant" for k in numbers)
+        standing: Standing = "probabilistic" if is_normal else "undecided"
+        return Proof(standing, f"{words} of numbers, whose relations are not tested")
     return Proof("proven", f"values of {words} are free")
 
 
