@@ -20,7 +20,12 @@ class Invalid(Exception): """The certificate does not prove its claim."""
 class Unknown(Exception): """This file cannot tell."""
 def require(condition, reason):
     if not condition: raise Invalid(reason)
-def unknown(*own): raise Unknown("claims of this kind are checked by attngeom verify alone")
+PAPER = {x: x for x in "67HX"} | {"D": "D or D2", "S": "S or D2", "layers": "D, S or none", "virtual": "A, A' or S"}
+PAPER |= dict.fromkeys(("plane", "plane, two heads", "one token"), "(open-problems.md)")
+def unknown(claim, witness, *own):
+    word = "X" if claim["kind"] == "learning-coefficient" else str(witness.get("theorem", witness.get("argument")))
+    if word not in PAPER or claim.get("same"): raise Unknown("attngeom verify alone computes what this claim rests on")
+    raise Unknown(f"rests on the paper proof of Theorem {PAPER[word]}, whose hypotheses attngeom verify alone checks")
 def afford(work, what):
     if work > MAX_WORK: raise Unknown(f"{work:.1e} {what} are needed; {MAX_WORK:.0e} are done here")
 
@@ -114,8 +119,7 @@ class Number:
         return Number([x + y for x, y in zip(self.parts, other)], self.modulus)
     def __mul__(self, other):
         if not isinstance(other, Number): return Number([x * other for x in self.parts], self.modulus)
-        n = len(self.parts)
-        total = [ZERO] * (2 * n - 1)
+        n, total = len(self.parts), [ZERO] * (2 * len(self.parts) - 1)
         for (i, x), (j, y) in product(enumerate(self.parts), enumerate(other.parts)): total[i + j] += x * y
         for top in range(2 * n - 2, n - 1, -1):
             for k, c in enumerate(self.modulus): total[top - n + k] -= total[top] * c
@@ -137,8 +141,7 @@ def read_field(name, real):
     if name == "Q" and real: return rational
     found = re.fullmatch(r"Q\(sqrt\((-?[1-9][0-9]{0,900})\)\)", name) if type(name) is str else None
     require(found, f"field {show(name)}: Q(sqrt(D)) is required, or Q for real weights")
-    D = int(found[1])
-    is_square = D > 0 and math.isqrt(D) ** 2 == D
+    is_square = (D := int(found[1])) > 0 and math.isqrt(D) ** 2 == D
     require((D > 0) == real and not is_square and all(D % q**2 for q in range(2, 2000)), "D does not fit")
     return lambda text: quadratic(text, D)
 def field_rank(a):
@@ -311,8 +314,7 @@ def expand_row(A, v):
     cross, single = {}, {}
     for (k, l), m in product(combinations_with_replacement(range(len(A)), 2), range(len(A))):
         cross[k, l, m] = value = v[k] * A[l][m] if k == l else v[k] * A[l][m] + v[l] * A[k][m]
-        R = tuple(sorted((k, l, m)))
-        single[R] = single[R] + value if R in single else value
+        single[R] = single.get(R := tuple(sorted((k, l, m))), ZERO) + value
     return cross, single
 
 def compare(c, rows):
@@ -330,8 +332,7 @@ def check_layer(claim, witness, version):
     keys(claim, ("kind", "verdict", "attention", "rank", "coefficients"), "claim")
     verdict = choice(claim["verdict"], ("realizable", "closure_only", "not_realizable"), "verdict")
     attention, claimed, c = claim["attention"], claim["rank"], Cubic(claim["coefficients"])
-    require(attention is None or integer(attention, 1, 10**9, "attention"), "attention")
-    require(claimed is None or integer(claimed, 0, 10**9, "rank") >= 0, "rank")
+    for x, least, own in ((attention, 1, "attention"), (claimed, 0, "rank")): x is None or integer(x, least, 10**9, own)
     if "form" in witness: return check_form(c, verdict, attention, claimed, witness)
     if verdict == "not_realizable":
         require(claimed is None, "a refutation claims no rank")
@@ -367,8 +368,7 @@ def check_form(c, verdict, attention, claimed, witness):
     require(transpose(B) == B and any(x != 0 for x in flat(V)), "B must be symmetric, V not 0")
     compare(c, [({}, expand_row(B, v)[1]) for v in V])
     p, n = signature(B)
-    size, needed, half = p + n, max(p, n), (p + n + 1) // 2
-    bound = size if attention is None else attention
+    size, needed, half, bound = p + n, max(p, n), (p + n + 1) // 2, p + n if attention is None else attention
     holds = {"realizable": needed <= bound, "closure_only": needed > bound >= half, "not_realizable": size > 2 * bound}
     expected = {"realizable": size if size <= bound else needed, "closure_only": half, "not_realizable": None}
     require(holds[verdict] and claimed == expected[verdict], f"signature ({p}, {n}) says otherwise")
@@ -826,7 +826,7 @@ LEARNING |= dict.fromkeys(("B", "R", "bounds"), "lightning, softmax or sigmoid")
 
 def check_learning(claim, witness, version):
     """Ranks over Q of K, Q, A, O, V and the formulas of docs/theorems/learning.md; for B, R, bounds ranks mod p."""
-    if not {"loss", "vocabulary", "inputs"}.isdisjoint(claim): unknown()
+    if not {"loss", "vocabulary", "inputs"}.isdisjoint(claim): unknown(claim, witness)
     keys(claim, ("kind", "architecture", "tensors", "lambda", "multiplicity"), "claim")
     net, w, heads = Network(claim["architecture"], version), {}, {}
     afford(net.size**2, "steps for the ranks")
