@@ -107,6 +107,31 @@ WRITTEN = {
     "softplus": (lambda w, x: w["B"] @ jax.nn.softplus(w["A"] @ x), TWO, (2,), 12),
     "logsumexp": (lambda w, x: jax.scipy.special.logsumexp(x @ w["A"], axis=-1), SQUARE, (3, 2), 4),
     "masked softmax": (lambda w, x: jax.nn.softmax(w["A"] @ x, where=np.array([True, True])), SQUARE, (2,), 2),
+    "linear system": (lambda w, x: jnp.linalg.solve(w["A"], x), SQUARE, (2,), 4),
+    "inverse": (lambda w, x: jnp.tanh(jnp.linalg.inv(w["A"]) @ x), SQUARE, (2,), 4),
+    # Symmetric matrices, and their logarithm of the determinant is one number.
+    "Cholesky factor": (lambda w, x: jnp.linalg.cholesky(w["A"] @ w["A"].T + jnp.eye(2)) @ x, SQUARE, (2,), 3),
+    "solved by factors": (
+        lambda w, x: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(w["A"] @ w["A"].T + jnp.eye(2)), x),
+        SQUARE, (2,), 3,
+    ),
+    "determinant": (lambda w, x: jnp.linalg.det(w["A"] + jnp.diag(x)), SQUARE, (2,), 3),
+    "largest so far": (lambda w, x: jax.lax.cummax(w["A"] @ x), SQUARE, (2,), 4),
+    "least so far, backwards": (lambda w, x: jax.lax.cummin(w["A"] @ x, reverse=True), SQUARE, (2,), 4),
+    "sums of exponentials so far": (lambda w, x: jax.lax.cumlogsumexp(w["A"] @ x), SQUARE, (2,), 4),
+    "products at places": (lambda w, x: (w["A"] @ x).at[jnp.array([0, 0])].mul(x), SQUARE, (2,), 4),
+    "largest at places": (lambda w, x: x.at[jnp.array([1])].max(w["A"][0] @ x), SQUARE, (2,), 2),
+    "largest of a segment": (
+        lambda w, x: jax.ops.segment_max(w["B"] @ x, jnp.array([0, 0, 1]), num_segments=2), {"B": (3, 2)}, (2,), 6
+    ),
+    "groups of a batch": (
+        lambda w, x: jax.lax.conv_general_dilated(x, w["A"][:, None], (1,), "SAME", batch_group_count=2),
+        SQUARE, (2, 1, 4), 4,
+    ),
+    "any and all": (
+        lambda w, x: jnp.where(jnp.any(x > 0) & ~jnp.all(x > 1), w["A"] @ x, x), SQUARE, (2,), 4
+    ),
+    "numbers for what is none": (lambda w, x: jnp.nan_to_num(w["A"] @ x), SQUARE, (2,), 4),
     "float32 inside": (lambda w, x: jnp.tanh((w["A"] @ x).astype(jnp.float32)), SQUARE, (2,), 4),
 }  # fmt: skip
 """Written in ways that mislead a tracer; dimensions by hand."""
@@ -145,18 +170,23 @@ REFUSED = {
     "while": lambda w, x: jax.lax.while_loop(lambda s: s.sum() < 1, lambda s: s + w["a"] @ x, x),
     "argsort": lambda w, x: (w["a"] @ x)[jnp.argsort(x)],
     "index made from data": lambda w, x: (w["a"] @ x)[jax.lax.top_k(x, 1)[1]],
-    "solve_triangular": lambda w, x: jnp.linalg.solve(w["a"], x),
+    "Gram-Schmidt": lambda w, x: jnp.linalg.qr(w["a"])[0] @ x,
+    "singular vectors": lambda w, x: jnp.linalg.svd(w["a"])[1] * x,
+    "cosines and sines": lambda w, x: jnp.abs(jnp.fft.rfft(w["a"] @ x)),
+    "write others with slices": lambda w, x: jax.lax.reduce_window(w["a"] @ x, 1.0, jax.lax.mul, (2,), (1,), "VALID"),
+    "apply met; write it with jnp.where": lambda w, x: (w["a"] @ x).at[:1].apply(jnp.tanh),
+    "steps have no derivative": lambda w, x: jnp.floor(w["a"] @ x),
     "fixed length": lambda w, x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: s + w["a"] @ x, x),
     "random numbers": lambda w, x: w["a"] @ x + jax.random.normal(jax.random.PRNGKey(0), (2,)),
     "constant with NaN": lambda w, x: w["a"] @ x + np.array([0.0, np.nan]),
     "int64": lambda w, x: (w["a"] @ x).astype(int),
     "bfloat16": lambda w, x: (w["a"] @ x).astype(jnp.bfloat16),
-    "complex128": lambda w, x: jnp.fft.fft(w["a"] @ x).real,
+    "complex128": lambda w, x: jnp.exp(1j * (w["a"] @ x)).real,
     "compared with ==": lambda w, x: jnp.where(x == 0, w["a"] @ x, x),
     "argmax": lambda w, x: w["a"][jnp.argmax(x)],
     "pure_callback": lambda w, x: jax.pure_callback(np.tanh, jax.ShapeDtypeStruct((2,), np.float64), w["a"] @ x),
     "out of bounds": lambda w, x: jnp.take(w["a"] @ x, np.array([0, 7]), mode="fill"),
-    "convert|int32": lambda w, x: jax.lax.cond(x[0] > 0, lambda y: w["a"] @ y, lambda y: y, x),
+    "int32 met.*jnp.where": lambda w, x: jax.lax.cond(x[0] > 0, lambda y: w["a"] @ y, lambda y: y, x),
 }
 
 

@@ -35,6 +35,7 @@ FUNCTIONS = {
         np.linalg.solve(x @ x.T + np.eye(3), w["a"].T) @ np.linalg.solve(x[:2, :2], x[0, :2])
     ),
     "inverses": lambda w, x: w["a"] @ np.linalg.inv(x) * np.linalg.det(x + np.diag(w["b"])),
+    "Cholesky factor": lambda w, x: np.linalg.cholesky(x @ x.T + np.eye(3)) @ w["a"].T,
     "cumulative products": lambda w, x: np.cumprod(w["b"] * x, axis=1) + np.cumprod(w["b"])[:3],
     "truth values": lambda w, x: ((x > 0) & ~(x > w["b"]) | (x < -1)) * w["b"] + ((x > 0) ^ (x > 1)) * w["c"],
     "arrays of powers": lambda w, x: (

@@ -133,7 +133,6 @@ class JaxInterpreter:
     def evaluate(self, equation: Any, args: list[Any]) -> list[Any]:
         """One equation: calls are entered, scans unrolled, plain arrays left to JAX, index work done on numbers."""
         name, params = equation.primitive.name, equation.params
-        inner = params.get("call_jaxpr", params.get("jaxpr", params.get("fun_jaxpr")))
         if name == "scan":
             return self.scan(params, args)
         if name == "while":
@@ -142,21 +141,25 @@ class JaxInterpreter:
             # An index that no data reach: one of the branches is taken.
             branch = params["branches"][min(max(int(args[0]), 0), len(params["branches"]) - 1)]
             return self.run(branch.jaxpr, branch.consts, args[1:])
-        if inner is not None and name != "cond":
+        if name in CALLS:
+            inner = params.get("call_jaxpr", params.get("jaxpr", params.get("fun_jaxpr")))
             constants = getattr(inner, "consts", ())
             return self.run(getattr(inner, "jaxpr", inner), constants, args)
+        if name == "custom_linear_solve":
+            return self.solve(params, args)
         if any(isinstance(x, DataIndex) for x in args):
             raise InputError(f"an index made from data met in {name}; give a dense form or a fixed choice")
         if name not in ("cos", "sin") and not any(isinstance(x, Traced) for x in args):
             return _bind(equation)(*args)
         try:
             if name in INDEX_WORK:
-                results = index_work(self.builder, lambda *x: _bind(equation)(*x), args, {})
+                # Truth values beside those of data are numbers as these are.
+                plain = [x.astype(float) if getattr(x, "dtype", None) == np.bool_ else x for x in args]
+                results = index_work(self.builder, lambda *x: _bind(equation)(*x), plain, {})
                 return list(results)
             if name in LAYERS:
                 result = LAYERS[name](self.builder, _bind(equation), *args, **params)
-                # The places that a top-k chooses are data.
-                return [result, DataIndex()] if name == "top_k" else [result]
+                return result if isinstance(result, list) else [result]
             if name in PRIMITIVES:
                 return [PRIMITIVES[name](self.builder, *args, **params)]
         except InputError:
@@ -179,6 +182,13 @@ class JaxInterpreter:
                 return state
             state = self.run(body.jaxpr, body.consts, [*args[first : len(args) - len(state)], *state])
         raise InputError(f"a loop of more than {UNROLLED_STEPS} steps met; at most {UNROLLED_STEPS} are unrolled")
+
+    def solve(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
+        """A linear system by the steps that solve it, which a caller of JAX gives with it."""
+        lengths, way = params["const_lengths"], params["jaxprs"].solve
+        before = lengths.matvec + lengths.vecmat
+        given = args[sum(lengths) :]
+        return self.run(way.jaxpr, way.consts, [*args[before : before + lengths.solve], *given])
 
     def scan(self, params: dict[str, Any], args: list[Any]) -> list[Any]:
         """A scan with its steps written out."""
@@ -251,7 +261,8 @@ def _circle(part: int) -> Callable[..., Any]:
 
 def _convert(builder: Builder, x: Any, *, new_dtype: Any, **options: Any) -> Any:
     if np.dtype(new_dtype).kind != "f":
-        raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep float32 or float64")
+        use = "use jnp.where for choices" if np.dtype(new_dtype).kind in "iub" else "take real numbers"
+        raise InputError(f"data converted to {np.dtype(new_dtype)} met; keep float32 or float64, {use}")
     if np.dtype(new_dtype) != np.float64:
         builder.notes.append(CASTS)
     return x
@@ -271,9 +282,11 @@ def _select(builder: Builder, which: Any, *cases: Any) -> Any:
 
 
 def _compare_to_itself(is_equal: bool) -> Callable[..., Any]:
-    """x == x is true and x != x false, where x exists: how JAX asks for NaN."""
+    """x == x is true, x == ∞ is false, where x exists: how JAX asks for NaN and infinity."""
 
     def compare(builder: Builder, a: Any, b: Any) -> Any:
+        if any(not isinstance(x, Traced) and np.isinf(x).all() for x in (a, b)):
+            return np.full(np.broadcast_shapes(np.shape(a), np.shape(b)), not is_equal)  # Data are finite.
         if a is not b:
             raise InputError("data compared with == or != met; use > or <")
         return np.full(a.shape, is_equal)
@@ -306,10 +319,28 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda builder, *args, **params: function(*args)
 
 
+_CALLS = """
+jit pjit closed_call core_call remat remat2 checkpoint custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr
+"""
+CALLS = frozenset(_CALLS.split())
+"""Primitives that are entered: what they do is that of a jaxpr inside of them."""
+
 ADVICE = {
     "argmax": "a place that data choose is not traced: take the value (jnp.max), or fix the choice",
     "argmin": "a place that data choose is not traced: take the value (jnp.min), or fix the choice",
-    "lu": "write a linear system with jax.scipy.linalg.solve_triangular, or its elimination out",
+    "eigh": "eigenvalues are no such formula: write the network with the eigenvectors as weights",
+    "eig": "eigenvalues are no such formula: write the network with the eigenvectors as weights",
+    "svd": "singular values are no such formula: write the network with the singular vectors as weights",
+    "householder_product": "use jnp.linalg.cholesky, or the Gram-Schmidt process written out",
+    "geqrf": "use jnp.linalg.cholesky, or the Gram-Schmidt process written out",
+    "qr": "use jnp.linalg.cholesky, or the Gram-Schmidt process written out",
+    "fft": "write the transform as products with matrices of cosines and sines",
+    "floor": "steps have no derivative: leave them out, or fix them",
+    "ceil": "steps have no derivative: leave them out, or fix them",
+    "round": "steps have no derivative: leave them out, or fix them",
+    "rem": "steps have no derivative: leave them out, or fix them",
+    "reduce_window": "windows of sums, maxima and minima are known: write others with slices",
+    "reduce": "use jnp.sum, jnp.prod, jnp.max or jnp.min",
     "while": "a loop whose length data decide is not traced: use fori_loop with a fixed length",
     "cond": "a branch on data is not traced: use jnp.where",
 }

@@ -1,9 +1,10 @@
-"""Layers among the primitives of JAX: convolutions, pools, scatters, triangular systems, orders and truth values."""
+"""Layers among the primitives of JAX: convolutions, pools, scatters, linear systems, orders and truth values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,16 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.programs.builder import Builder
+from attngeom.programs.frontends.aten import DataIndex
 from attngeom.programs.frontends.aten_layers import convolve
 from attngeom.programs.frontends.numpy_function import Traced, as_traced, index_work
-from attngeom.programs.frontends.numpy_linear import apply_linear, linear_matrix, solve_triangular
+from attngeom.programs.frontends.numpy_linear import (
+    apply_linear,
+    cholesky_function,
+    linear_matrix,
+    lower_upper,
+    solve_triangular,
+)
 
 Bind = Callable[..., list[Any]]
 """The primitive itself on plain arrays."""
@@ -23,9 +31,17 @@ def _convolution(builder: Builder, bind: Bind, x: Any, kernel: Any, **params: An
     """Windows of the input, dilated and padded with zeros, contracted with the kernel."""
     import jax
 
-    if params["batch_group_count"] != 1:
-        raise InputError("a convolution with batch groups met; use feature groups")
-    numbers = params["dimension_numbers"]
+    numbers, parts = params["dimension_numbers"], params["batch_group_count"]
+    if parts != 1:
+        # Each part of the batch meets its own part of the kernels.
+        single = [
+            _convolution(builder, bind, *pair, **{**params, "batch_group_count": 1})
+            for pair in zip(
+                np.split(as_traced(builder, x), parts, numbers.lhs_spec[0]),
+                np.split(as_traced(builder, kernel), parts, numbers.rhs_spec[0]),
+            )
+        ]
+        return np.concatenate(single, numbers.out_spec[1])
     edges = [(0, 0, 0), (0, 0, 0)]
     edges += [(low, high, gap - 1) for (low, high), gap in zip(params["padding"], params["lhs_dilation"])]
     x, kernel = as_traced(builder, x), as_traced(builder, kernel)
@@ -63,9 +79,13 @@ def _fixed(places: Any) -> Array:
     return np.asarray(places)
 
 
-def _scatter(builder: Builder, bind: Bind, x: Any, places: Any, updates: Any, **params: Any) -> Any:
+def _scatter(
+    builder: Builder, bind: Bind, x: Any, places: Any, updates: Any, *, update_jaxpr: Any = None, **params: Any
+) -> Any:
     """Entries at fixed places are replaced: index work, on numbers that are written as floats."""
     index = _fixed(places)
+    if update_jaxpr is not None and update_jaxpr.outvars[0] is not update_jaxpr.invars[1]:
+        raise InputError("x.at[…].apply met; write it with jnp.where, or set the entries that it computes")
 
     def put(numbers: Array, others: Array) -> Array:
         return np.asarray(bind(numbers.astype(float), index, others.astype(float))[0])
@@ -76,6 +96,37 @@ def _scatter(builder: Builder, bind: Bind, x: Any, places: Any, updates: Any, **
 def _scatter_add(builder: Builder, bind: Bind, x: Any, places: Any, updates: Any, **params: Any) -> Any:
     index, zeros = _fixed(places), np.zeros(x.shape)
     return x + apply_linear(as_traced(builder, updates), lambda unit: bind(zeros, index, unit)[0])
+
+
+def _scatter_with(combine: Callable[..., Any]) -> Callable[..., Any]:
+    def scatter(builder: Builder, bind: Bind, x: Any, places: Any, updates: Any, **params: Any) -> Any:
+        """Each entry is combined with the updates that come to its place: those of which it would take the sum."""
+        import jax
+
+        names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+        own, index = {name: params[name] for name in names}, jax.numpy.asarray(_fixed(places))
+        zeros = jax.numpy.zeros(x.shape)
+        sums, _ = linear_matrix(updates.shape, lambda unit: np.asarray(jax.lax.scatter_add(zeros, index, unit, **own)))
+        entries, others = x.ravel(), as_traced(builder, updates).ravel()
+        results = []
+        for entry, row in zip(entries, sums):
+            # −∞ is what a maximum starts from.
+            start = [entry] if isinstance(entry, Traced) or np.isfinite(entry) or not row.any() else []
+            results.append(reduce(combine, [*start, *(others[k] for k in np.flatnonzero(row).tolist())]))
+        return np.stack([as_traced(builder, result) for result in results]).reshape(x.shape)
+
+    return scatter
+
+
+def _factor(builder: Builder, bind: Bind, a: Any, **params: Any) -> list[Any]:
+    """The factors of a, one triangle each, without an exchange of rows: what uses them takes P A = L U for any P."""
+    x = as_traced(builder, a)
+    order = np.broadcast_to(np.arange(x.shape[-1], dtype=np.int32), x.shape[:-1])
+    return [lower_upper(x), order, order]
+
+
+def _cholesky(builder: Builder, bind: Bind, a: Any, **params: Any) -> Any:
+    return cholesky_function(partial(as_traced, builder), a)
 
 
 def _solve(
@@ -97,9 +148,9 @@ def _sort(builder: Builder, bind: Bind, *arrays: Any, dimension: int, **params: 
     return np.sort(arrays[0], axis=dimension)
 
 
-def _largest(builder: Builder, bind: Bind, x: Any, *, k: int, **params: Any) -> Any:
+def _largest(builder: Builder, bind: Bind, x: Any, *, k: int, **params: Any) -> list[Any]:
     """The values of a top-k; its places are data."""
-    return np.flip(np.sort(x, axis=-1), -1)[..., :k]
+    return [np.flip(np.sort(x, axis=-1), -1)[..., :k], DataIndex()]
 
 
 def _cumulate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,6 +158,30 @@ def _cumulate(function: Callable[..., Any]) -> Callable[..., Any]:
         return np.flip(function(np.flip(x, axis), axis=axis), axis) if reverse else function(x, axis=axis)
 
     return run
+
+
+def _running(combine: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function of two arrays makes of all entries so far."""
+
+    def run(x: Any, axis: int) -> Any:
+        parts = list(accumulate((np.take(x, k, axis=axis) for k in range(x.shape[axis])), combine))
+        return np.stack(parts, axis=axis)
+
+    return run
+
+
+def _sums_of_exponentials(x: Any, axis: int) -> Any:
+    """log(exp x₁ + … + exp x_k) for each k; the first is x₁."""
+    sums = accumulate((np.exp(np.take(x, k, axis=axis)) for k in range(x.shape[axis])), np.add)
+    return np.stack([np.log(total) for total in sums], axis=axis)
+
+
+def _all(builder: Builder, bind: Bind, x: Any, *, axes: Any, **params: Any) -> Any:
+    return np.prod(as_traced(builder, x), axis=tuple(axes))
+
+
+def _any(builder: Builder, bind: Bind, x: Any, *, axes: Any, **params: Any) -> Any:
+    return 1 - np.prod(1 - as_traced(builder, x), axis=tuple(axes))
 
 
 def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,15 +196,24 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "scatter": _scatter,
     "scatter-add": _scatter_add,
     "scatter_add": _scatter_add,
+    **dict.fromkeys(("scatter-mul", "scatter_mul"), _scatter_with(np.multiply)),
+    **dict.fromkeys(("scatter-max", "scatter_max"), _scatter_with(np.maximum)),
+    **dict.fromkeys(("scatter-min", "scatter_min"), _scatter_with(np.minimum)),
     "triangular_solve": _solve,
+    "lu": _factor,
+    "cholesky": _cholesky,
     "sort": _sort,
     "top_k": _largest,
     "cumsum": _cumulate(np.cumsum),
     "cumprod": _cumulate(np.cumprod),
-    "cumlogsumexp": _cumulate(lambda x, axis: np.log(np.cumsum(np.exp(x), axis=axis))),
+    "cummax": _cumulate(_running(np.maximum)),
+    "cummin": _cumulate(_running(np.minimum)),
+    "cumlogsumexp": _cumulate(_sums_of_exponentials),
+    "reduce_and": _all,
+    "reduce_or": _any,
     "and": _truth(np.logical_and),
     "or": _truth(np.logical_or),
     "xor": _truth(np.logical_xor),
     "not": _truth(np.logical_not),
 }
-"""Primitives by name: functions of the builder, the primitive itself, and its arguments."""
+"""Primitives by name: functions of the builder, the primitive itself, and its arguments; a list is of all results."""

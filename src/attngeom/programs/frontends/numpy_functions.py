@@ -11,6 +11,7 @@ import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.programs.frontends.numpy_linear import (
+    cholesky_function,
     cumulative_product,
     determinant_function,
     inverse_function,
@@ -250,6 +251,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "solve": solve_function,
     "inv": inverse_function,
     "det": determinant_function,
+    "cholesky": cholesky_function,
     "zeros_like": like_function(0),
     "ones_like": like_function(1),
     "shape": lambda wrap, a: wrap(a).shape,

@@ -1,4 +1,4 @@
-"""Linear systems, inverses and determinants of traced matrices, by elimination of blocks; linear maps by unit vectors.
+"""Linear systems, inverses, factors, determinants of traced matrices by elimination of blocks; linear maps.
 
 Elimination divides by leading minors, none of which vanishes at generic weights and inputs unless it always does: then
 the program exists nowhere and is refused.
@@ -90,6 +90,39 @@ def solve_triangular(wrap: Wrap, a: Any, b: Any, *, upper: bool, unit: bool) -> 
         return solve_unit_triangular(strict, y)
     scales: Any = 1 / np.diagonal(x, 0, -2, -1)[..., None]
     return solve_unit_triangular(scales * strict, scales * y)
+
+
+def lower_upper(a: Traced) -> Traced:
+    """L + U − I for a = L U with a unit lower triangular L and an upper triangular U, block by block."""
+    x = _square(a, "a linear system")
+    if x.shape[-1] == 1:
+        return x
+    h = x.shape[-1] // 2
+    first, b, c, d = lower_upper(x[..., :h, :h]), x[..., :h, h:], x[..., h:, :h], x[..., h:, h:]
+    right = solve_triangular(lambda y: y, first, b, upper=False, unit=True)
+    # C U⁻¹, from its transpose.
+    turned = [np.swapaxes(y, -1, -2) for y in (first, c)]
+    left = np.swapaxes(solve_triangular(lambda y: y, *turned, upper=False, unit=False), -1, -2)
+    top: Any = np.concatenate([first, right], axis=-1)
+    return np.concatenate([top, np.concatenate([left, lower_upper(d - left @ right)], axis=-1)], axis=-2)
+
+
+def cholesky_function(wrap: Wrap, a: Any, /, *, upper: bool = False) -> Any:
+    """The lower triangular L with a = L Lᵀ and a positive diagonal; only the lower triangle of a is read."""
+    x = _square(wrap(a), "a Cholesky factor")
+    factor = _root_of(np.swapaxes(x, -1, -2) if upper else x)
+    return np.swapaxes(factor, -1, -2) if upper else factor
+
+
+def _root_of(x: Traced) -> Traced:
+    if x.shape[-1] == 1:
+        return np.sqrt(x)
+    h = x.shape[-1] // 2
+    first, c, d = _root_of(x[..., :h, :h]), x[..., h:, :h], x[..., h:, h:]
+    left = np.swapaxes(solve_triangular(lambda y: y, first, np.swapaxes(c, -1, -2), upper=False, unit=False), -1, -2)
+    corner = _root_of(d - left @ np.swapaxes(left, -1, -2))
+    top: Any = np.concatenate([first, 0 * np.swapaxes(c, -1, -2)], axis=-1)
+    return np.concatenate([top, np.concatenate([left, corner], axis=-1)], axis=-2)
 
 
 def _is_unit_triangular(x: Traced, mask: Array) -> bool:
