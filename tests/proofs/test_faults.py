@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,17 +16,24 @@ import pytest
 from flint import fmpq
 
 from attngeom import verification
-from attngeom.exact.domains import QQ, BalancedField
+from attngeom.exact.arrays import from_flint
+from attngeom.exact.domains import QQ, BalancedField, Balls, Domain, PolynomialDomain
+from attngeom.exact.domains.cubic import CubicNumber
+from attngeom.exact.domains.extension import AlgebraicNumber
+from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.layer.coefficients import Coefficients
 from attngeom.layer.polynomial_maps import PolynomialMap, map_domain, map_from_json
 from attngeom.network.architecture import Architecture
+from attngeom.network.attention import find_kind
+from attngeom.network.options import Options
 from attngeom.network.weights import Weights
 from attngeom.verification import verify
 from attngeom.verification.interpreter import PRIMES, Interpreter
 from attngeom.verification.symmetries import ScaleRule, list_rules
 from tests.proofs.examples import examples
+from tests.proofs.later import later
 from tests.proofs.mutations import seal, standalone
-from tests.proofs.sources import deep_maps
+from tests.proofs.sources import deep_maps, transcripts
 
 Record = dict[str, Any]
 
@@ -163,6 +171,20 @@ def wrong_matmul(self: BalancedField, a: Any, b: Any) -> Any:
     return self.from_residues(np.random.default_rng(11).integers(0, self.p, shape))
 
 
+def no_entries(matrix: Any, convert: Any = None) -> Any:
+    return from_flint(matrix, convert) * 0
+
+
+def every_pivot(self: Elimination) -> Elimination:
+    self.columns = list(range(min(self.a.shape)))
+    return self
+
+
+def noise(self: BalancedResidues, x: Any, y: Any) -> Any:
+    product = x @ y if np.ndim(x) == np.ndim(y) == 2 else x * y
+    return np.random.default_rng(17).integers(0, self.p, np.shape(product)).astype(float)
+
+
 def no_terms(record: Any, name: str = "") -> Coefficients:
     """A reader that takes every file for the first layer that it was made for."""
     from attngeom.layer.files import coefficients_from_json
@@ -196,12 +218,28 @@ def broken_rules(change: Callable[..., Any]) -> tuple[Any, str, Any]:
 FAULTS: dict[str, list[tuple[Any, str, Any]]] = {
     "exact.modular: every rank mod p is full": everywhere(full),
     "exact.modular: every rank mod p is full, and one more": everywhere(lambda matrix, p: full(matrix, p) + 1),
-    "exact.domains: products mod p are noise": [(BalancedField, "times", wrong_products)],
-    "exact.domains: matrix products mod p are noise": [(BalancedField, "matmul", wrong_matmul)],
-    "exact.domains: rational ranks are one": [(type(QQ), "rank", lambda self, a: 1)],
-    "exact.domains: rational ranks are full": [(type(QQ), "rank", lambda self, a: full(a, 0))],
-    "exact.domains: everything rational is equal": [(type(QQ), "equal", equal_all)],
-    "exact.domains: everything rational is zero": [(type(QQ), "is_zero", lambda self, a: True)],
+    "exact.domains.prime: products mod p are noise": [(BalancedField, "times", wrong_products)],
+    "exact.domains.prime: matrix products mod p are noise": [(BalancedField, "matmul", wrong_matmul)],
+    "exact.domains.rationals: ranks are one": [(type(QQ), "rank", lambda self, a: 1)],
+    "exact.domains.rationals: ranks are full": [(type(QQ), "rank", lambda self, a: full(a, 0))],
+    "exact.domains.rationals: everything is equal": [(type(QQ), "equal", equal_all)],
+    "exact.domains.rationals: everything is zero": [(type(QQ), "is_zero", lambda self, a: True)],
+    "exact.domains.domain: everything is equal": [(Domain, "equal", equal_all)],
+    "exact.domains.domain: everything is zero": [(Domain, "is_zero", lambda self, a: True)],
+    "exact.domains.balls: no two balls meet": [(Balls, "equal", lambda self, a, b: False)],
+    "exact.domains.cubic: every number is positive": [(CubicNumber, "sign", lambda self: 1)],
+    "exact.domains.extension: all numbers are equal": [(AlgebraicNumber, "__eq__", lambda self, other: True)],
+    "exact.domains.quadratic: no number has a square": [
+        ("attngeom.exact.domains.quadratic", "_is_squarefree", lambda n: True)
+    ],
+    "exact.domains.polynomials: products are zero": [
+        (PolynomialDomain, "matmul", lambda self, a, b: self.zeros((a.shape[-2], b.shape[-1])))
+    ],
+    "exact.arrays: matrices of FLINT are zero": [
+        (f"attngeom.exact.domains.{module}", "from_flint", no_entries) for module in ("rationals", "prime", "balls")
+    ],
+    "exact.residues: every elimination is full": [(Elimination, "run", every_pivot)],
+    "exact.residues: products are noise": [(BalancedResidues, "multiply", noise), (BalancedResidues, "times", noise)],
     "exact.points: named points are zero": [
         (f"attngeom.verification.{module}", "residues", zeros) for module in ("points", "interpreter", "networks")
     ],
@@ -220,6 +258,10 @@ FAULTS: dict[str, list[tuple[Any, str, Any]]] = {
     "exact.numbers: every number is 17/3": [("attngeom.verification.reading", "as_fmpq", lambda value: fmpq(17, 3))],
     "network.architecture: skip connections are forgotten": [(Architecture, "residual", False)],
     "network.architecture: there is one token": [(Architecture, "tokens", 1)],
+    "network.options: there are none": [(Options, "__bool__", lambda self: False)],
+    "network.attention: every kind is lightning": [
+        ("attngeom.network.architecture", "find_kind", lambda name: find_kind("lightning"))
+    ],
     "network.weights: there is no value map": [
         (Weights, "tensors", lambda self: iter([])),
     ],
@@ -285,24 +327,53 @@ def test_some_faults_blind_verify() -> None:
                         fooled.add(fault)
                 except Exception:
                     continue
-    blinded = {"exact.modular", "exact.domains", "layer.files", "layer.coefficients", "symmetries"}
+    blinded = {"exact.modular", "exact.domains.rationals", "layer.files", "layer.coefficients", "symmetries"}
     blinded |= {"verification.derivations", "layer.polynomial_maps"}
     assert {fault.split(":")[0] for fault in fooled} >= blinded, fooled
 
 
-WITHOUT_A_FAULT = {
-    "exact.arrays": "types alone",
-}
+SHARED = ("exact", "network", "layer", "programs", "rank", "models", "equations")
+"""Rooms of the search; of all but the first three verify runs nothing."""
+WITH_A_FAULT = {fault.split(":")[0] for fault in FAULTS}
 
 
-def test_every_module_that_verify_shares_has_a_fault() -> None:
-    """What verify imports from the rooms of the search; of programs and rank it imports nothing."""
+def test_every_module_that_verify_imports_has_a_fault() -> None:
+    """What verify imports from the rooms of the search."""
     folder = Path(verification.__file__).parent
     shared = set()
     for path in folder.glob("*.py"):
-        pattern = r"^from attngeom\.((?:exact|network|layer|programs|rank|models|equations)[.\w]*) import"
-        shared |= set(re.findall(pattern, path.read_text(), re.MULTILINE))
-    assert not any(name.startswith(("programs", "rank", "models", "equations")) for name in shared), shared
-    assert shared == {x.split(":")[0] for x in FAULTS if x.startswith(("exact", "network", "layer"))} | {
-        *WITHOUT_A_FAULT
-    }
+        shared |= set(re.findall(rf"^from attngeom\.((?:{'|'.join(SHARED)})[.\w]*) import", path.read_text(), re.M))
+    parts = {name for fault in WITH_A_FAULT for name in (fault, fault.rpartition(".")[0])}
+    assert shared <= parts, shared - parts
+
+
+def test_every_module_that_verify_runs_has_a_fault() -> None:
+    """Of which a function is called, by whomever, while certificates of all kinds are checked."""
+    run: set[str] = set()
+    source = str(Path(verification.__file__).parents[1])
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(source):
+            run.add(name.removeprefix(source)[1:].removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+
+    for record in (*examples().values(), *deep_maps(), *one_of_each(later()), *one_of_each(transcripts())):
+        sys.setprofile(watch)
+        try:
+            verdict = verify(record)
+        finally:
+            sys.setprofile(None)
+        assert verdict.valid, verdict.reason
+    shared = {name for name in run if name.startswith(SHARED)}
+    assert {"exact.domains.cubic", "exact.hankel", "layer.polynomial_maps"} <= shared
+    assert shared <= WITH_A_FAULT, shared - WITH_A_FAULT
+
+
+def one_of_each(records: list[Record]) -> list[Record]:
+    """The first record of each kind of claim with each kind of witness."""
+    found: dict[Any, Record] = {}
+    for record in records:
+        witness = record["witness"]
+        key = record["claim"]["kind"], witness.get("theorem"), witness.get("argument"), *sorted(witness)
+        found.setdefault(key, record)
+    return list(found.values())
