@@ -1,10 +1,13 @@
 """Exact verdicts on pairs that are made to mislead; theorems on fibers, one by one."""
 
+from itertools import pairwise, product
+
 import numpy as np
 import pytest
 from flint import fmpq
 
 from attngeom.comparison import compare
+from attngeom.comparison.certificate import certify_comparison
 from attngeom.comparison.layerwise import drop_unread, layerwise_equality, live_heads
 from attngeom.comparison.matching import clear
 from attngeom.comparison.separation import Agreement, function_over, separate_exact
@@ -22,6 +25,7 @@ from attngeom.network import (
     weights_from_matrices,
 )
 from attngeom.network.attention import Softmax
+from attngeom.verification import verify
 from tests.comparison.adversary import EXACT, change, exact_pairs, with_layers
 
 J = QQ.convert([[0, 1], [-1, 0]])
@@ -288,3 +292,76 @@ def test_deep_softmax_heads_that_cancel_or_take_the_mean(degenerate, name, same)
         tensors[name] = tensors[name] + 1
 
     assert compare(deep_heads(degenerate), deep_heads(other)).same_function is same
+
+
+def small_heads(rng, architecture):
+    """One layer with entries −1, 0, 1, a third of them zero."""
+    tensors = {name: QQ.convert(rng.integers(-1, 2, shape)) for name, shape in architecture.tensor_shapes()}
+    return Weights.from_tensors(architecture, tensors, QQ)
+
+
+def table(weights):
+    """Σ_h (V_ni A_jm + V_nj A_im), by the definition: V x xᵀ A x_i of one head."""
+    (heads,) = weights.layers
+    parts = [np.multiply.outer(h.O.dot(h.V), h.K.T.dot(h.Q)) for h in heads]
+    total = sum(parts)
+    return tuple((total + total.transpose(0, 2, 1, 3)).ravel())
+
+
+def test_small_layers_are_told_as_their_tables_say():
+    """Groups of equal tables, the zero table among them: heads that cancel against heads that are zero."""
+    architecture, rng = Architecture((2, 1), 1, heads=2, value_width=1), np.random.default_rng(34)
+    groups = {}
+    for weights in (small_heads(rng, architecture) for _ in range(2000)):
+        groups.setdefault(table(weights), []).append(weights)
+    zero = next(group for key, group in groups.items() if not any(key))
+    cancelling, silent = ([x for x in zero if all(live_heads(x)) is told][:8] for told in (True, False))
+    assert cancelling and silent
+    pairs = [*product(cancelling, silent), *product(silent, cancelling)]
+    pairs += [pair for group in groups.values() for pair in pairwise(group[:4])]
+    for first, second in pairs:
+        found = compare(first, second)
+        assert found.same_function is True and found.is_proven
+        assert verify(certify_comparison(first, second, found)).valid
+
+
+@pytest.mark.parametrize("kind", ["lightning", "softmax", "sigmoid"])
+def test_zero_functions_of_any_reason_are_one(kind):
+    """Heads that cancel in the first layer or in the second one, values that are zero, (A, V), (−A, V), (0, −2V)."""
+    architecture = Architecture((1, 1, 1), 1, heads=3, value_width=1, kind=kind, tokens=2)
+
+    def network(*values_and_keys):
+        tensors = {name: QQ.convert([[1]]) for name, _ in architecture.tensor_shapes()}
+        for layer, (values, keys) in enumerate(values_and_keys):
+            for h in range(3):
+                tensors[f"layers.{layer}.heads.{h}.V"] = QQ.convert([[values[h]]])
+                tensors[f"layers.{layer}.heads.{h}.K"] = QQ.convert([[keys[h]]])
+        return Weights.from_tensors(architecture, tensors, QQ)
+
+    live = ((1, 1, 1), (1, 2, 3))
+    cancel = ((1, 1, -2), (1, -1, 0)) if kind != "lightning" else ((2, 1, -1), (1, -1, 1))
+    networks = [network(cancel, live), network(live, cancel), network(live, ((0, 0, 0), (1, 1, 1)))]
+    for first in networks:
+        for second in networks:
+            found = compare(first, second)
+            assert found.same_function is True and found.is_proven
+            assert verify(certify_comparison(first, second, found)).valid
+    assert compare(networks[0], network(live, live)).same_function is False
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_one_token_of_softmax_is_a_product_of_sums(residual):
+    """Each head has another share of the same sum; then one value is another."""
+    architecture = Architecture((2, 2, 2), 1, heads=2, value_width=2, kind="softmax", tokens=1, residual=residual)
+    first, other = (dict(random_weights(architecture, QQ, seed).tensors()) for seed in (1, 2))
+    for layer in (0, 1):
+        values = sum(first[f"layers.{layer}.heads.{h}.O"].dot(first[f"layers.{layer}.heads.{h}.V"]) for h in (0, 1))
+        moved = other[f"layers.{layer}.heads.0.O"].dot(other[f"layers.{layer}.heads.0.V"])
+        other |= {f"layers.{layer}.heads.1.O": QQ.eye(2), f"layers.{layer}.heads.1.V": values - moved}
+    one, two = (Weights.from_tensors(architecture, tensors, QQ) for tensors in (first, other))
+    found = compare(one, two)
+    assert found.same_function is True and verify(certify_comparison(one, two, found)).valid
+    other["layers.1.heads.1.V"] = other["layers.1.heads.1.V"] + QQ.eye(2)
+    three = Weights.from_tensors(architecture, other, QQ)
+    found = compare(one, three)
+    assert found.same_function is False and verify(certify_comparison(one, three, found)).valid

@@ -87,6 +87,8 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
     if not fits_table(first):
         return None
     architecture, domain = first.architecture, first.domain
+    if architecture.rule.is_normalised and architecture.tokens == 1:
+        return () if domain.equal(_linear_map(first), _linear_map(second)) else None
     sides = [live_heads(weights) for weights in (first, second)]
     if architecture.residual:
         return _equal_with_skip(sides[0], sides[1], first)
@@ -94,8 +96,7 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
         sides = [merge_heads(side, architecture.rule, domain) for side in sides]
     sides = [drop_unread(side, domain) for side in sides]
     if not all(map(all, sides)):
-        # A layer without heads is zero, and so is the network.
-        return None if any(map(all, sides)) else ()
+        return () if all(_vanishes(side, first) for side in sides) else None
     bases: list[Array | None] = [None, None]
     mixings: list[Array | None] = []
     for layers in zip(*sides):
@@ -108,9 +109,18 @@ def layerwise_equality(first: Weights, second: Weights) -> Mixings | None:
             break
         echelon = domain.rref(W)
         if not domain.equal(echelon.matrix, domain.rref(W_moved).matrix):
-            return None
+            return () if all(_vanishes(side, first) for side in sides) else None
         bases = [x[:, list(echelon.pivots)] for x in (W, W_moved)]
     return tuple(mixings) if domain.equal(W, W_moved) else None
+
+
+def _linear_map(weights: Weights) -> Array:
+    """One token of normalised attention, which sees itself alone: the product of the Σ V, or of 1 + Σ V."""
+    domain, residual = weights.domain, weights.architecture.residual
+    L = start = domain.eye(weights.architecture.widths[0])
+    for values in weights.value_matrices():
+        L = domain.matmul(domain.reduce(sum(values, start if residual else 0 * values[0])), L)
+    return L
 
 
 def fits_table(weights: Weights) -> bool:
@@ -141,6 +151,21 @@ def _pull_back(heads: list[HeadMatrices], B: Array | None, domain: Domain) -> li
         return heads
     multiply = domain.matmul
     return [(multiply(B.T, multiply(A, B)), multiply(V, B)) for A, V in heads]
+
+
+def _vanishes(layers: list[list[HeadMatrices]], weights: Weights) -> bool:
+    """Whether a layer has no heads, or heads that cancel on what it reads: then the network is zero."""
+    architecture, domain = weights.architecture, weights.domain
+    if not all(layers):
+        return True
+    B: Array | None = None
+    for heads in layers:
+        form = layer_form(_pull_back(heads, B, domain), architecture.rule, architecture.tokens, domain)
+        if not form:
+            return True
+        W = np.concatenate(list(form.values()), axis=1)
+        B = W[:, list(domain.rref(W).pivots)]
+    return False
 
 
 def _common(heads: list[HeadMatrices], moved: list[HeadMatrices], weights: Weights) -> tuple[Array, Array]:

@@ -80,6 +80,8 @@ def agree_layerwise(first: Weights, second: Weights) -> bool:
     architecture = first.architecture
     afford_forms(architecture)
     sides = [pairs_of(weights) for weights in (first, second)]
+    if architecture.kind == "softmax" and architecture.tokens == 1:
+        return QQ.equal(*(_linear_map(layers, architecture) for layers in sides))
     if architecture.residual:
         # A layer that adds nothing is the identity.
         listed = [[form for heads in side if (form := form_of(heads, architecture))] for side in sides]
@@ -88,17 +90,40 @@ def agree_layerwise(first: Weights, second: Weights) -> bool:
         sides = [_after_equal_tokens(side, architecture) for side in sides]
     one, two = (_read_parts([_merged(heads, architecture.kind) for heads in side]) for side in sides)
     if one is None or two is None:
-        return one is two
+        return _vanishes(one, architecture) and _vanishes(two, architecture)
     bases: tuple[Array | None, Array | None] = None, None
     for heads, others in zip(one[:-1], two[:-1]):
         W, W_other = _side_by_side(_on(heads, bases[0]), _on(others, bases[1]), architecture)
         echelon, other = QQ.rref(W), QQ.rref(W_other)
         if not QQ.equal(echelon.matrix, other.matrix):
-            return False
+            return _vanishes(one, architecture) and _vanishes(two, architecture)
         if not echelon.rank:
             return True
         bases = W[:, list(echelon.pivots)], W_other[:, list(other.pivots)]
     return QQ.equal(*_side_by_side(_on(one[-1], bases[0]), _on(two[-1], bases[1]), architecture))
+
+
+def _linear_map(layers: list[list[Pair]], architecture: Architecture) -> Array:
+    """A token that attends to itself alone is multiplied by Σ V, beside a skip connection by 1 + Σ V."""
+    L = QQ.eye(architecture.widths[0])
+    for heads in layers:
+        moved = QQ.matmul(np.sum([V for _, V in heads], axis=0), L)
+        L = L + moved if architecture.residual else moved
+    return L
+
+
+def _vanishes(layers: list[list[Pair]] | None, architecture: Architecture) -> bool:
+    """Whether the heads of a layer cancel on what it reads; without layers the function is zero."""
+    if layers is None:
+        return True
+    B: Array | None = None
+    for heads in layers:
+        form = form_of(_on(heads, B), architecture)
+        if not form:
+            return True
+        W = np.concatenate(list(form.values()), axis=1)
+        B = W[:, list(QQ.rref(W).pivots)]
+    return False
 
 
 def _on(heads: list[Pair], B: Array | None) -> list[Pair]:
