@@ -90,7 +90,8 @@ def test_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
     code, record = call(capsys, "fingerprint", str(DATA / "qwen3"))
     assert code == 0 and len(record["layers"]) == 2 and len(record["fingerprint"]) == 64
     assert run(["model", "fingerprint", str(DATA / "qwen3")]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    words = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert words == ["layer", "layer", "outside", "model", "standing", "reason"]
 
 
 @pytest.mark.parametrize(

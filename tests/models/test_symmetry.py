@@ -141,7 +141,8 @@ def test_recovery(family: str) -> None:
         for seed in range(choose(1, 3)):
             moved = act(block, layer, random_symmetry(block, layer, Sampler(seed, 25.0), ordered=ordered))
             found = recover(block, goal, fold(block, moved), ordered=ordered)
-            assert distance(found.moved, goal) < 3e-14
+            # Sixteen rounding errors, each as many times larger as the move is badly conditioned.
+            assert distance(found.moved, goal) < 16 * 25.0 * np.finfo(float).eps
             own = block.attention
             assert found.condition == pytest.approx(25.0) or own is None or own.qk_norm is not None
 

@@ -32,6 +32,8 @@ from attngeom.programs.streams import HashedStreams, MixedStreams, Streams, inpu
 REAL_STEPS, REAL_MIDDLE, REAL_SCALE = 4097, 2048, 1024
 
 Sample = tuple[int, ...]
+Keep = Callable[[Sequence[Sample]], Sequence[bool]]
+"""Which of some samples count."""
 Progress = Callable[[str, int, int], None]
 """Told what is done, how far it is, and how far it goes."""
 
@@ -214,20 +216,31 @@ class NamedPoint:
                 clear = clear & ~np.isnan(trace.result[:, flags]).any(axis=1)
         return clear
 
-    def draw_rows(self, count: int, progress: Progress | None = None) -> tuple[list[Sample], Array]:
-        """So many samples with the rows of the Jacobian there; see :meth:`draw`."""
+    def draw_rows(
+        self, count: int, progress: Progress | None = None, keep: Keep | None = None
+    ) -> tuple[list[Sample], Array]:
+        """So many samples with the rows of the Jacobian there; see :meth:`draw`. With ``keep`` of those that it keeps.
+
+        SingularError where these are less than one in 64.
+        """
         samples: list[Sample] = []
         full = np.empty((count, self.program.num_parameters))
-        start = 0
+        start = tried = 0
         while len(samples) < count:
             drawn = self.draw(count - len(samples), start)
-            rows = full[len(samples) :]
+            last = max(self._last_index(sample) for sample in drawn)
+            if keep is not None:
+                drawn = [sample for sample, kept in zip(drawn, keep(drawn)) if kept]
+                tried += count - len(samples)
+                if tried > 64 * (count + len(samples)):
+                    raise SingularError("samples that count are rare")
+            rows = full[len(samples) : len(samples) + len(drawn)]
             self._fill_rows(rows, drawn, progress)
             there = np.flatnonzero(~np.isnan(rows).any(axis=1))
             if len(there) < len(rows):
                 rows[: len(there)] = rows[there]
             samples += [drawn[k] for k in there.tolist()]
-            start = max(start + 64, 1 + max(self._last_index(sample) for sample in drawn))
+            start = max(start + 64, 1 + last)
             # Each root in the cone of an output exists at every other sample: up to ten of them are waited for.
             if start > 256 + 16 * count and len(samples) * 2**14 < start:
                 raise SingularError("the program does not exist at most samples; another point is required")

@@ -18,7 +18,7 @@ from attngeom.programs import Program, trace
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.rank.chance import LikelyRank, estimate_rank
 from attngeom.rank.cuts import weights_behind
-from attngeom.rank.hypotheses import prove_rank
+from attngeom.rank.hypotheses import prove_free_rank
 from attngeom.rank.laws import describe_law, symmetric_fields
 from attngeom.rank.lower import RankBound, bound_in_varied_regions, bound_rank, count_samples
 from attngeom.rank.names import FiberPart, split_fiber
@@ -188,11 +188,10 @@ def analyze(
     started = time.perf_counter()
     program = trace(network, *inputs, weights=weights, output=output, seed=seed)
     lower = bound_rank(program, seed, progress)
-    rank_proof = prove_rank(lower)
+    lower, rank_proof = prove_free_rank(lower, progress)
     upper = bound_above(lower, seed, progress)
     if lower.value < upper.value and lower.point.pattern_places:
-        lower = bound_in_varied_regions(lower, upper.value, seed)
-        rank_proof = prove_rank(lower)
+        lower, rank_proof = prove_free_rank(bound_in_varied_regions(lower, upper.value, seed), progress)
     likely = None
     if lower.value < upper.value and rank_proof.standing == "proven":
         likely = estimate_rank(lower, upper.value, seed, progress)

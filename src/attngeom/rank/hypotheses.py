@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,11 +35,11 @@ from attngeom.limits.trials import DIFFERENCE_INPUTS, INDEPENDENCE_BATCHES, SPAR
 from attngeom.limits.work import TESTED_ARGUMENTS
 from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.passes import Traces, needed_entries
-from attngeom.programs.points import NamedPoint
+from attngeom.programs.points import NamedPoint, Progress
 from attngeom.programs.program import Program
 from attngeom.rank.logarithms import check_logarithms_inside, entries_at, logarithms_inside, table_of
-from attngeom.rank.lower import RankBound, find_point
-from attngeom.rank.pieces import chosen_by_signs, pieces_of
+from attngeom.rank.lower import RankBound, bound_rank_where, find_point
+from attngeom.rank.pieces import chosen_by_signs, lie_in, pieces_of
 from attngeom.results import Proof, Standing
 
 
@@ -54,24 +54,55 @@ def prove_rank(lower: RankBound) -> Proof:
     >>> prove_rank(bound_rank(trace(lambda w, x: np.exp(w["a"] * x), (), weights={"a": ()}))).standing
     'proven'
     """
-    point = lower.point
+    return _conclude(lower.point, _test_pieces(lower))
+
+
+def prove_free_rank(lower: RankBound, progress: Progress | None = None) -> tuple[RankBound, Proof]:
+    """The rank, and :func:`prove_rank` of it; where values are related on some pieces alone, that of the other pieces.
+
+    >>> from attngeom.programs import trace
+    >>> from attngeom.rank.lower import bound_rank
+    >>> network = lambda w, x: np.sqrt((w["a"] @ x) ** 2 + np.maximum(x[0], 0))
+    >>> bound = bound_rank(trace(network, 4, weights={"a": (4,)}))
+    >>> prove_rank(bound).standing, prove_free_rank(bound)[1].standing
+    ('undecided', 'proven')
+    """
+    point, found = lower.point, _test_pieces(lower)
+    proof = _conclude(point, found)
+    free = {signs for signs, parts in found.items() if all(part.standing != "undecided" for part in parts)}
+    if proof.standing != "undecided" or not (free and point.program.inputs):
+        return lower, proof
     places = _tested_places(point.program)
-    parts = [Proof("proven", f"rank mod {point.prime}")]
+    try:
+        rest = bound_rank_where(lower, lambda samples: lie_in(free, point, samples, places), progress)
+    except SingularError:
+        return lower, proof
+    return rest, prove_rank(rest)
+
+
+def _test_pieces(lower: RankBound) -> dict[bytes, list[Proof]]:
+    """Of each piece in which samples of the rank lie, by its signs, what was tested."""
+    point, places = lower.point, _tested_places(lower.point.program)
     try:
         pieces = pieces_of(point, lower.samples, places)
     except SizeError as error:
-        parts.append(Proof("probabilistic", f"roots and functions on {error}"))
-    else:
-        for piece in pieces:
-            if len(pieces) > 1 and chosen_by_signs(point.program, piece.program, places):
-                parts.append(Proof("undecided", "roots and functions of weights that signs choose may be related"))
-            for operation, check in CHECKS.items():
-                if any(piece.program.places(operation)):
-                    parts += check(piece)
+        return {b"": [Proof("probabilistic", f"roots and functions on {error}")]}
+    found: dict[bytes, list[Proof]] = {}
+    for signs, piece in pieces.items():
+        found[signs] = []
+        if len(pieces) > 1 and chosen_by_signs(point.program, piece.program, places):
+            found[signs].append(Proof("undecided", "roots and functions of weights that signs choose may be related"))
+        for operation, check in CHECKS.items():
+            if any(piece.program.places(operation)):
+                found[signs] += check(piece)
+    return found
+
+
+def _conclude(point: NamedPoint, found: Mapping[bytes, Sequence[Proof]]) -> Proof:
+    parts = [Proof("proven", f"rank mod {point.prime}"), *(part for own in found.values() for part in own)]
     if point.pattern_places:
         parts.append(Proof("proven", "of this region"))
-    reason = "; ".join(dict.fromkeys(part.reason for part in parts))
-    return Proof.from_parts(reason, *parts)
+    return Proof.from_parts("; ".join(dict.fromkeys(part.reason for part in parts)), *parts)
 
 
 def _tested_places(program: Program) -> list[int]:

@@ -23,7 +23,7 @@ from attngeom.limits.trials import (
     VARIED_REGIONS,
 )
 from attngeom.limits.work import MANY_REGIONS_UP_TO
-from attngeom.programs.points import NamedPoint, Progress, Sample
+from attngeom.programs.points import Keep, NamedPoint, Progress, Sample
 from attngeom.programs.program import Program
 from attngeom.rank.krylov import KrylovRank
 from attngeom.results import Result
@@ -207,6 +207,12 @@ def bound_rank_in_region(program: Program, seed: int, region: int) -> RankBound:
     return _bound_in_region(find_point(program, seed, region), None, SPARE_WEIGHT_SAMPLES)
 
 
+def bound_rank_where(lower: RankBound, keep: Keep, progress: Progress | None = None) -> RankBound:
+    """The rank at the same point, of samples of which ``keep`` says that they count; SingularError if they are rare."""
+    point, count = lower.point, lower.point.program.num_parameters
+    return _eliminate(point, *_drawn(point, count + SPARE_WEIGHT_SAMPLES, progress, keep))
+
+
 def _bound_in_region(
     point: NamedPoint, progress: Progress | None, spare: int, expected: int | None = None
 ) -> RankBound:
@@ -225,8 +231,10 @@ def _bound_in_region(
     return _eliminate(point, rows, places)
 
 
-def _drawn(point: NamedPoint, count: int, progress: Progress | None) -> tuple[Array, list[tuple[Sample, int]]]:
-    samples, rows = point.draw_rows(count, progress)
+def _drawn(
+    point: NamedPoint, count: int, progress: Progress | None, keep: Keep | None = None
+) -> tuple[Array, list[tuple[Sample, int]]]:
+    samples, rows = point.draw_rows(count, progress, keep)
     return rows, [(sample, -1) for sample in samples]
 
 

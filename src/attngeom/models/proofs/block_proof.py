@@ -18,7 +18,7 @@ from attngeom.models.specification import MLP, Experts, GroupedAttention, Transf
 from attngeom.models.surroundings import mlps, stream, sublayers
 from attngeom.programs import Program
 from attngeom.programs.arithmetic import CHAIN
-from attngeom.rank.hypotheses import exponents_are_independent, prove_rank
+from attngeom.rank.hypotheses import exponents_are_independent, prove_free_rank
 from attngeom.rank.lower import bound_rank
 from attngeom.rank.upper import bound_above
 
@@ -91,7 +91,7 @@ def prove_program(
         lower = bound_rank(program, seed, expected=expected)
     except InputError as error:
         return _undecided(program, size, formula, seed, subject, str(error))
-    rank_proof = prove_rank(lower)
+    lower, rank_proof = prove_free_rank(lower)
     is_proven = rank_proof.standing == "proven"
     return RankProof(
         subject=subject,
