@@ -15,7 +15,7 @@ from attngeom.exact import QQ, RR
 from attngeom.interop import read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
 from attngeom.layer.files import read_coefficients
-from attngeom.network import Architecture, forward, random_weights
+from attngeom.network import Architecture, Weights, forward, random_weights
 
 
 @pytest.fixture
@@ -52,6 +52,18 @@ def test_forward_is_exact_for_exact_files(folder, capsys):
     expected = forward(read_weights(folder / "w.json"), read_array(folder / "x.json")[0])
     assert record["output"] == [[str(x) for x in row] for row in expected]
     assert QQ.equal(read_array(folder / "y.json")[0], expected)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_scores_whose_exponentials_overflow_are_evaluated_in_balls(tmp_path, capsys, suffix):
+    network = Architecture((1, 1), 1, tokens=2, kind="softmax", bias=True)
+    tensors = {name: np.full(shape, 30.0) for name, shape in network.tensor_shapes()}
+    weights = Weights.from_tensors(network, tensors, RR)
+    write_weights(weights.to(QQ) if suffix == ".json" else weights, tmp_path / f"w{suffix}")
+    (tmp_path / "x.json").write_text('[["1", "2"]]')
+    assert run(["forward", str(tmp_path / f"w{suffix}"), str(tmp_path / "x.json"), "--json"]) == 0
+    # Both tokens attend to the second one alone.
+    assert np.array(json.loads(capsys.readouterr().out)["output"], float).tolist() == [[90.0, 90.0]]
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,15 @@ def test_values_that_are_no_linear_functions_are_not_multiplied():
     assert compare(first, Weights.from_tensors(network, changed, QQ)).same_function is True
 
 
+def test_inputs_at_which_exponentials_overflow_tell_nothing_and_smaller_ones_do():
+    network = Architecture((2, 2, 2), 2, kind="softmax", alibi="learned", rope=True, residual=True)
+    tensors = {x: 40 * array for x, array in random_weights(network, RR, 0).tensors()}
+    changed = tensors | {"layers.0.V": tensors["layers.0.V"] + 1}
+    weights = [Weights.from_tensors(network, x, RR) for x in (tensors, changed)]
+    assert not np.all(np.isfinite(forward(weights[0], np.random.default_rng(0).standard_normal((2, 3)))))
+    assert compare(*weights).same_function is False
+
+
 def test_outputs_that_change_places_are_told():
     """Rows of V are outputs where values are no linear functions and have no O: their order was not seen once."""
     network = Architecture((3, 2), 2, kind="linear", feature="silu", unnormalised=True)

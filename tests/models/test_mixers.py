@@ -18,7 +18,7 @@ from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.programs import block_program
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
 from attngeom.rank.lower import bound_rank
-from tests.models.cases import reference, state_of
+from tests.models.cases import in_type, reference, state_of
 
 NORM = Norm(kind="rms", eps=1e-5)
 SMALL = {"heads": 2, "groups": 1, "head_dim": 2, "value_dim": 2, "taps": 2, "norm": NORM}
@@ -96,6 +96,34 @@ def test_a_fault_in_any_tensor_of_a_mixer_or_of_gated_attention_is_named(family)
         # A gain is seen through what it multiplies, a row through its taps.
         module = name.rsplit(".", 2)[0]
         assert any(tensor.startswith(module) for tensor in moved.blame.tensors), name
+
+
+@pytest.mark.parametrize("family", HYBRIDS)
+def test_one_large_tap_is_rounded_as_a_single_number_is(family):
+    """Taps of a head may be few: they are no mean of many roundings, so that two steps of float32 are no suspicion."""
+    model = in_type(reference(family), np.float32)
+    name = next(name for name in model.tensors if name.endswith("conv1d.weight"))
+    state = {key: model.tensors.raw(key) for key in model.tensors}
+    taps = state[name].copy()
+    place = np.unravel_index(np.abs(taps).argmax(), taps.shape)
+    taps[place] = np.float32(1.5)  # by far the largest of its head
+    state[name] = taps
+    rounded = taps.copy()
+    rounded[place] *= np.float32(1 + 2.0**-22)
+    assert compare(open_model(state, model.config), open_model({**state, name: rounded}, model.config)).same_function
+
+
+def test_decays_of_heads_with_small_steps_are_seen():
+    """With tiny time steps random states hardly show by how much a state decays; others do."""
+    state = state_of(in_type(reference("mamba2"), np.float32))
+    name, steps = "backbone.layers.1.mixer.A_log", "backbone.layers.1.mixer.dt_bias"
+    state[steps] = state[steps] - 9 * (np.arange(4) == 1)
+    model, other = (
+        open_model({k: v.astype(np.float32) for k, v in each.items()}, reference("mamba2").config)
+        for each in (state, {**state, name: state[name] + 0.2 * (np.arange(4) == 1)})
+    )
+    found = compare(model, other)
+    assert found.same_function is False and found.blame.tensors == (name,)
 
 
 def test_published_sizes():

@@ -151,3 +151,18 @@ def test_tables_that_a_post_norm_model_reads_without_a_norm(tied: bool, rank: in
     assert compare(model, open_model(moved, config), level="exact").same_function is None
     moved[f"{own}q_proj.bias"] = moved[f"{own}q_proj.bias"] * 1.01
     assert compare(model, open_model(moved, config)).same_function is False
+
+
+def test_what_no_distance_or_no_score_shows_of_a_table_is_not_compared() -> None:
+    """Rows of distances beyond the positions of MPNet; a vector that all states of distances share, if keys read it."""
+    mpnet = reference("mpnet")
+    name = "mpnet.encoder.relative_attention_bias.weight"
+    far = changed(mpnet, name, lambda w: w + (np.arange(len(w)) == 15)[:, None])
+    assert compare(mpnet, far).same_function is True
+    assert compare(mpnet, changed(mpnet, name, lambda w: w + (np.arange(len(w)) == 2)[:, None])).same_function is False
+    deberta = reference("deberta-v2")
+    name = "deberta.encoder.LayerNorm.bias"
+    for kinds, same in (("c2p", True), ("p2c", False), ("c2p|p2c", False)):
+        model = open_model(state_of(deberta), {**deberta.config, "pos_att_type": kinds, "norm_rel_ebd": "layer_norm"})
+        other = open_model(state_of(changed(deberta, name, lambda b: b + np.arange(len(b)))), model.config)
+        assert compare(model, other).same_function is same, kinds

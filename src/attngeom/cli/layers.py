@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -21,14 +22,15 @@ from attngeom.cli.options import (
     parse_list,
 )
 from attngeom.cli.output import pairs, print_answer, print_json, prose
-from attngeom.errors import InputError
-from attngeom.exact.domains import QQ, RR
+from attngeom.errors import DomainError, InputError, SingularError
+from attngeom.exact.domains import QQ, RR, Array, Balls
 from attngeom.interop import import_checkpoint, read_weights, write_weights
 from attngeom.interop.arrays import read_array, write_array
 from attngeom.layer.coefficients import coefficients, count_cubics, count_output, count_support
 from attngeom.layer.files import coefficients_to_json, write_coefficients
 from attngeom.layer.polynomial_maps import PolynomialMap, expand_network, write_map
-from attngeom.network import forward
+from attngeom.limits.rounding import SEPARATING_BITS, UNIT_ROUNDOFF
+from attngeom.network import Weights, forward
 from attngeom.network.programs import is_rational
 
 
@@ -44,9 +46,10 @@ def forward_command(
     X, domain = read_array(inputs)
     exact = network.domain == QQ and domain == QQ and is_rational(network.architecture)
     domain = QQ if exact else RR
-    Y = forward(network.to(domain), domain.convert(X))
-    if not exact and not np.all(np.isfinite(Y)):
-        raise InputError(f"{inputs}: the outputs overflow in double precision; give smaller inputs, or exact weights")
+    outputs = forward(network.to(domain), domain.convert(X))
+    Y = outputs if exact or np.all(np.isfinite(outputs)) else _enclosed(network, X)
+    if Y is None:
+        raise InputError(f"{inputs}: the outputs overflow in double precision; give smaller inputs, or smaller weights")
     if out is not None:
         write_array(Y, domain, out)
     shape = list(Y.shape)
@@ -55,6 +58,18 @@ def forward_command(
     if out is not None:
         lines = [f"{'exact' if exact else 'float'} output of shape {shape} written to {out}"]
     print_answer(json, {"exact": exact, "shape": shape, "output": output.tolist(), "out": _name(out)}, *lines)
+
+
+def _enclosed(network: Weights, X: Array) -> Array | None:
+    """The outputs by balls, in which exponentials of large scores do not overflow; None if no precision suffices."""
+    for bits in SEPARATING_BITS:
+        balls = Balls(bits)
+        with suppress(SingularError, DomainError):
+            Y = forward(network.to(balls), balls.convert(X))
+            middles, radii = (np.vectorize(part, otypes=[float])(Y) for part in (lambda y: y.mid(), lambda y: y.rad()))
+            if np.all(np.isfinite(middles)) and np.all(radii <= UNIT_ROUNDOFF * np.abs(middles)):
+                return np.asarray(middles)
+    return None
 
 
 def coefficients_command(

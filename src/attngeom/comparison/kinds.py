@@ -281,12 +281,15 @@ def _compare_floats(first: Weights, second: Weights, tolerance: float, seed: int
     rng = np.random.default_rng(seed)
     architecture = first.architecture
     shape = (SEPARATING_INPUTS, architecture.widths[0], min(architecture.tokens, SAMPLE_TOKENS))
-    X = rng.standard_normal(shape)
+    X = rng.standard_normal(shape) / float(SEPARATING_SHRINK) ** (np.arange(SEPARATING_INPUTS) % 4)[:, None, None]
     with np.errstate(all="ignore"):
         outputs = [np.stack([forward(weights, X) for weights in side]) for side in copies]
-    difference = np.abs(outputs[0][0] - outputs[1][0])
-    noise = np.hypot(*(spread(side) for side in outputs))
-    if np.all(np.isfinite(difference)) and np.any(difference > NOISE_EXCLUDED * noise):
+        difference = np.abs(outputs[0][0] - outputs[1][0])
+        noise = np.hypot(*(spread(side) for side in outputs))
+    # Exponentials of large scores overflow: such inputs tell nothing.
+    told = np.all(np.isfinite(difference + noise), axis=(1, 2), keepdims=True)
+    difference, noise = np.where(told, difference, 0.0), np.where(told, noise, 0.0)
+    if np.any(difference > NOISE_EXCLUDED * noise):
         place = int(np.argmax((difference / np.maximum(noise, 1e-300)).max(axis=(1, 2))))
         separation = Separation(X[place], (outputs[0][0][place], outputs[1][0][place]), RR)
         return Comparison(

@@ -73,6 +73,8 @@ OUTPUT_CHECKS = 2  # Inputs at which a written model is compared.
 WITNESS_TOKENS = 6  # Tokens of a random input that shows two layers to differ.
 CHOICE_PATHS = 64  # Pairs of states between which a change of the choice of experts is looked for.
 CHOICE_BISECTIONS = 40  # How closely a change of the choice of experts is located: to 1e-12.
+WRONG_HEADS = 16  # So many heads of a mixer that do not fit are looked at, with steps of all sizes.
+WITNESS_STEPS = 24  # Tokens of the inputs that are made for such a head.
 WRONG_EXPERTS = 16  # So many experts that do not fit are looked at, each at up to four states.
 EXPERT_STATES = 1024  # Random states among which those are looked for that choose a given expert.
 

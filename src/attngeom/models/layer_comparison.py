@@ -15,8 +15,6 @@ from attngeom.limits.rounding import (
     FOLDING_ROUNDING,
     GROSS_DIFFERENCE,
     HEADS_AGREE,
-    OUTPUT_ROUNDING,
-    OUTPUTS_AGREE,
     PLAIN_RESIDUAL,
     SAME_STREAM,
     STREAM_ROUNDING,
@@ -24,8 +22,7 @@ from attngeom.limits.rounding import (
     TENSORS_DIFFER,
 )
 from attngeom.limits.work import STREAM_ROWS, STREAM_STEPS
-from attngeom.models.findings import hidden_parts
-from attngeom.models.layer import ExpertsWeights, LayerWeights
+from attngeom.models.layer import LayerWeights
 from attngeom.models.mismatches import (
     Mismatch,
     Mismatches,
@@ -40,15 +37,13 @@ from attngeom.models.mismatches import (
     worst_units,
 )
 from attngeom.models.names import TensorNames
-from attngeom.models.orbits import Recovered, even_rows, recover
+from attngeom.models.orbits import even_rows, recover
 from attngeom.models.sizes import is_whole
-from attngeom.models.specification import Experts, TransformerBlock
 from attngeom.models.symmetry import Symmetry, inverse
-from attngeom.models.symmetry.units import CORRECTION
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
 from attngeom.models.unread import Unread
 from attngeom.models.views import ModelView, expanded, scaled_outputs, scaled_queries
-from attngeom.models.witness import chooses_otherwise, expert_gap, read_distances, relative_gap, written
+from attngeom.models.witness import read_distances, relative_gap, unexplained_gap, written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,49 +128,10 @@ def compare_layers(
         beyond = [(m, np.flatnonzero(m.expected * limit < m.values)) for m in mismatches]
         worst = comparison.worst
         gross = tolerance is None and worst is not None and worst.value >= GROSS_DIFFERENCE
-        gap = _unexplained_gap(block, folded[0], recovered, beyond, gross, relative_gap(*outputs), unit)
+        gap = unexplained_gap(block, folded[0], recovered, beyond, gross, relative_gap(*outputs), unit)
         if gap is not None:
             comparison = replace(comparison, same=None, hidden=gap)
     return comparison, symmetry
-
-
-def _unexplained_gap(
-    block: TransformerBlock, target: LayerWeights, recovered: Recovered, beyond: list[tuple[Mismatches, Array]],
-    gross: bool, gap: float, unit: float,
-) -> float | None:  # fmt: skip
-    """How far outputs differ if they do not tell layers apart whose weights differ; else None.
-
-    What differs may lie in heads or units that the function does not determine, or alignment may have failed.
-    """
-    wrong, noise = {m.of for m, places in beyond if len(places)}, OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
-    one, norm = target.mlp, block.mlp_norms.input
-    centred = norm is not None and norm.kind == "layer"
-    if wrong == {CORRECTION}:
-        # Random states hardly meet the places where a choice of experts changes: they are looked for.
-        aligned = recovered.aligned.mlp
-        assert isinstance(block.mlp, Experts)
-        assert isinstance(one, ExpertsWeights) and isinstance(aligned, ExpertsWeights)
-        return None if chooses_otherwise(block.mlp, one, aligned, centred) else 0.0
-    if not gap <= TENSORS_AGREE * noise:
-        return None
-    hidden = hidden_parts(target, recovered)
-    unclear = all(m[int(i)].index in hidden.get(m.of, ()) for m, places in beyond for i in places)
-    if not unclear and not gross:
-        return None
-    spoilt = _wrong_experts(target, wrong) if isinstance(block.mlp, Experts) else []
-    if spoilt:
-        moved = recovered.moved.mlp
-        assert isinstance(block.mlp, Experts)
-        assert isinstance(one, ExpertsWeights) and isinstance(moved, ExpertsWeights)
-        gap = max(gap, expert_gap(block.mlp, one, moved, spoilt, centred))
-    return gap if gap <= (TENSORS_AGREE if unclear else 1.0) * noise else None
-
-
-def _wrong_experts(layer: LayerWeights, wrong: set[TensorPart]) -> list[int]:
-    """The numbers of the experts with tensors that do not fit."""
-    assert isinstance(layer.mlp, ExpertsWeights)
-    places = {part.place for part in wrong}
-    return [number for number, name in zip(range(len(layer.mlp.experts)), layer.hidden) if name in places]
 
 
 def _judge(

@@ -240,8 +240,9 @@ class Stack(Checked):
     def unused_relative(self) -> Array:
         """Its rows that no distance has."""
         first = next((block.attention for block in self.blocks if block.attention is not None), None)
-        none = np.zeros(0, dtype=np.int64)
-        return none if first is None or self.relative is None else self.relative.unused(first.sees_later)
+        if first is None or self.relative is None:
+            return np.zeros(0, dtype=np.int64)
+        return self.relative.unused(first.sees_later, self.positions)
 
     @property
     def relative_heads(self) -> int:

@@ -157,9 +157,12 @@ class RelativeTable(Checked):
         large = np.minimum(exact + (ratio * (rows - exact)).astype(int), rows - 1)
         return np.asarray(offset + np.where(distance < exact, distance, large))
 
-    def unused(self, sees_later: bool) -> Array:
-        """The rows that no distance has: that of +0, where distances have two signs, and some where few are far."""
-        count = self.distance + 1
+    def unused(self, sees_later: bool, tokens: int = 0) -> Array:
+        """The rows that no distance has: that of +0, where distances have two signs, and some where few are far.
+
+        ``tokens``: how many there are at most, 0 where there is no bound.
+        """
+        count = min(self.distance + 1, tokens or self.distance + 1)
         used = np.concatenate([self.index(count, 1, sees_later).ravel(), self.index(1, count, sees_later).ravel()])
         return np.setdiff1d(np.arange(self.rows), used)
 

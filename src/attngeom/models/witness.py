@@ -15,35 +15,53 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import AttnGeomError
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import OUTPUT_ROUNDING, OUTPUTS_AGREE, TENSORS_AGREE
 from attngeom.limits.trials import (
     CHOICE_BISECTIONS,
     CHOICE_PATHS,
     EXPERT_STATES,
     OUTPUT_CHECKS,
     OUTPUT_TOKENS,
+    WITNESS_STEPS,
     WITNESS_TOKENS,
     WRONG_EXPERTS,
+    WRONG_HEADS,
 )
 from attngeom.limits.work import OUTPUT_PRODUCTS
 from attngeom.models.evaluation import (
     apply_experts,
     apply_layer,
+    apply_recurrence,
     distance_states,
     forward,
     normalise,
     relative_buckets,
     route,
 )
-from attngeom.models.layer import ExpertsWeights, LayerWeights
+from attngeom.models.findings import hidden_parts
+from attngeom.models.layer import ExpertsWeights, LayerWeights, RecurrentWeights
+from attngeom.models.mismatches import Mismatches
+from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.model import Model
-from attngeom.models.specification import Experts, Norm, Stack
+from attngeom.models.orbits import Recovered
+from attngeom.models.specification import Experts, Norm, Stack, TransformerBlock
+from attngeom.models.symmetry.units import CORRECTION
+from attngeom.models.tensor_errors import TensorPart
 from attngeom.models.views import ModelView
 
 
 def read_distances(view: ModelView, stack: Stack) -> Array | None:
-    """The states of the distances that scores read, behind their norm."""
+    """The states of the distances that scores read, behind their norm.
+
+    A vector that all of them have in common adds the same to all scores of a query, where keys alone read them.
+    """
     states = distance_states(stack, view.distances(stack))
-    return None if states is None else states[stack.read_distances]
+    if states is None:
+        return None
+    states = states[stack.read_distances]
+    readers = [block.attention.disentangled for block in stack.kinds if block.attention is not None]
+    shows = any(reader is not None and reader.queries for reader in readers)
+    return states if shows else states - states.mean(axis=0)
 
 
 def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:
@@ -116,6 +134,67 @@ def chooses_otherwise(spec: Experts, one: ExpertsWeights, other: ExpertsWeights,
         if any(not np.array_equal(chosen(one, point), chosen(other, point)) for point in (low, high)):
             return True
     return False
+
+
+def mixer_gap(spec: RecurrentMixer, one: RecurrentWeights, other: RecurrentWeights, wrong: Collection[int]) -> float:
+    """Largest relative difference of what two mixers write, at tokens with all sizes of time steps in the wrong heads.
+
+    With large steps alone a state is forgotten at once, with small ones nothing is written: random tokens hardly show
+    then by how much it decays. These lie at all angles to the row of the steps.
+    """
+    rng, d = np.random.default_rng(0), one.step.weight.shape[1]
+    gap = 0.0
+    for head in [head for head in wrong if head < spec.heads][:WRONG_HEADS]:
+        row = one.step.weight[head]
+        along = np.linspace(-3, 3, WITNESS_STEPS)[rng.permutation(WITNESS_STEPS), None]
+        points = rng.normal(size=(WITNESS_STEPS, d)) + along * np.sqrt(d) * row / (np.linalg.norm(row) or 1.0)
+        points = points * np.sqrt(d) / np.linalg.norm(points, axis=1, keepdims=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = max(gap, relative_gap(*(apply_recurrence(points, spec, mixer) for mixer in (one, other))))
+    return gap
+
+
+def unexplained_gap(
+    block: TransformerBlock, target: LayerWeights, recovered: Recovered, beyond: list[tuple[Mismatches, Array]],
+    gross: bool, gap: float, unit: float,
+) -> float | None:  # fmt: skip
+    """How far outputs differ if they do not tell layers apart whose weights differ; else None.
+
+    What differs may lie in heads or units that the function does not determine, or alignment may have failed.
+    """
+    wrong, noise = {m.of for m, places in beyond if len(places)}, OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
+    one, norm = target.mlp, block.mlp_norms.input
+    centred = norm is not None and norm.kind == "layer"
+    if wrong == {CORRECTION}:
+        # Random states hardly meet the places where a choice of experts changes: they are looked for.
+        aligned = recovered.aligned.mlp
+        assert isinstance(block.mlp, Experts)
+        assert isinstance(one, ExpertsWeights) and isinstance(aligned, ExpertsWeights)
+        return None if chooses_otherwise(block.mlp, one, aligned, centred) else 0.0
+    mixers = target.mixer, recovered.aligned.mixer
+    if block.mixer is not None and mixers[0] is not None and mixers[1] is not None:
+        heads = {int(i) for m, places in beyond if m.of.place == "mixer" and len(m.values) > 1 for i in places}
+        gap = max(gap, mixer_gap(block.mixer, mixers[0], mixers[1], sorted(heads)))
+    if not gap <= TENSORS_AGREE * noise:
+        return None
+    hidden = hidden_parts(target, recovered)
+    unclear = all(m[int(i)].index in hidden.get(m.of, ()) for m, places in beyond for i in places)
+    if not unclear and not gross:
+        return None
+    spoilt = _wrong_experts(target, wrong) if isinstance(block.mlp, Experts) else []
+    if spoilt:
+        moved = recovered.moved.mlp
+        assert isinstance(block.mlp, Experts)
+        assert isinstance(one, ExpertsWeights) and isinstance(moved, ExpertsWeights)
+        gap = max(gap, expert_gap(block.mlp, one, moved, spoilt, centred))
+    return gap if gap <= (TENSORS_AGREE if unclear else 1.0) * noise else None
+
+
+def _wrong_experts(layer: LayerWeights, wrong: set[TensorPart]) -> list[int]:
+    """The numbers of the experts with tensors that do not fit."""
+    assert isinstance(layer.mlp, ExpertsWeights)
+    places = {part.place for part in wrong}
+    return [number for number, name in zip(range(len(layer.mlp.experts)), layer.hidden) if name in places]
 
 
 @dataclass(frozen=True)

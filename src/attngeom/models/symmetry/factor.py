@@ -277,21 +277,6 @@ class ColumnSlot(RowSlot):
 
 
 @dataclass(frozen=True)
-class TapSlot(ColumnSlot):
-    """Taps of convolved channels: an array of rows."""
-
-    def weight(self, weights: HeadWeights) -> Array:
-        own: Array = getattr(weights, self.name)
-        return own
-
-    def restore(self, weights: HeadWeights, rows: Array) -> Affine | Array:
-        return rows
-
-    def move(self, weights: HeadWeights, group: Group, element: Array) -> Affine | Array:
-        return group.act(element, self.weight(weights))
-
-
-@dataclass(frozen=True)
 class RowFactor(AttentionFactor):
     """A group that multiplies carried rows (G, n, ·) by g, and by g⁻* the dual rows (H, n, ·) of heads that share it.
 

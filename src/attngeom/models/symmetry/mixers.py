@@ -8,14 +8,14 @@ values of a head with its gates and what they write, groups, and the heads of a 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from attngeom.exact.arrays import Array
-from attngeom.groups import Gauge, RealScales, Sampler
+from attngeom.groups import Gauge, Group, RealScales, Sampler
 from attngeom.limits.rounding import COLLINEAR_ROWS, RESIDUAL_MARGIN
 from attngeom.models.affine import Affine
 from attngeom.models.layer import LayerWeights, RecurrentWeights
@@ -24,16 +24,17 @@ from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import (
+    ColumnSlot,
     Displacement,
     Factor,
     Freedom,
+    HeadWeights,
     Part,
     PartName,
     RedundantPart,
     Replay,
     RowFactor,
     RowSlot,
-    TapSlot,
 )
 from attngeom.models.tensor_errors import (
     Along,
@@ -61,6 +62,27 @@ class MixerFactor(Factor):
     def mixer(self, layer: LayerWeights) -> RecurrentWeights:
         assert layer.mixer is not None
         return layer.mixer
+
+
+@dataclass(frozen=True)
+class TapSlot(ColumnSlot):
+    """Taps of convolved channels: an array of rows.
+
+    Those of a head may be few, and a few of them large: their rounding is that of single numbers, no mean of many.
+    """
+
+    def errors(self, place: str, one: HeadWeights, other: HeadWeights, growth: Array) -> Errors:
+        return replace(super().errors(place, one, other, growth), growth=None)
+
+    def weight(self, weights: HeadWeights) -> Array:
+        own: Array = getattr(weights, self.name)
+        return own
+
+    def restore(self, weights: HeadWeights, rows: Array) -> Affine | Array:
+        return rows
+
+    def move(self, weights: HeadWeights, group: Group, element: Array) -> Affine | Array:
+        return group.act(element, self.weight(weights))
 
 
 @dataclass(frozen=True)
