@@ -166,3 +166,17 @@ def test_what_no_distance_or_no_score_shows_of_a_table_is_not_compared() -> None
         model = open_model(state_of(deberta), {**deberta.config, "pos_att_type": kinds, "norm_rel_ebd": "layer_norm"})
         other = open_model(state_of(changed(deberta, name, lambda b: b + np.arange(len(b)))), model.config)
         assert compare(model, other).same_function is same, kinds
+
+
+def test_heads_that_pool_are_told_apart_by_what_they_make_of_states() -> None:
+    """SigLIP: every tensor of the head that is changed is named; what its own symmetries move is left open."""
+    model = reference("siglip_vision_model")
+    own = [name for name in model.tensors if ".head." in name or name.startswith("head.")]
+    assert len(own) == 11
+    for name in own:
+        found = compare(model, changed(model, name, lambda w: w + 0.1 * np.cos(np.arange(w.size)).reshape(w.shape)))
+        assert found.same_function is False and found.blame.tensors == (name,)
+    state, order = state_of(model), np.roll(np.arange(20), 3)
+    up, bias, down = (next(n for n in own if n.endswith(end)) for end in ("fc1.weight", "fc1.bias", "fc2.weight"))
+    moved = {**state, up: state[up][order], bias: state[bias][order], down: state[down][:, order]}
+    assert compare(open_model(state, model.config), open_model(moved, model.config)).same_function is None

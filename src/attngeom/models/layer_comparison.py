@@ -38,6 +38,7 @@ from attngeom.models.mismatches import (
 )
 from attngeom.models.names import TensorNames
 from attngeom.models.orbits import even_rows, recover
+from attngeom.models.pooling import pools_otherwise
 from attngeom.models.sizes import is_whole
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
@@ -227,7 +228,8 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
     _add_others(add, left, right)
     comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why is Unread.UNKNOWN}
-    if comparison.same is False and all(mismatch.part in unknown for _, mismatch in comparison.wrong):
+    parts = [mismatch.part for _, mismatch in comparison.wrong]
+    if comparison.same is False and unknown.issuperset(parts) and not pools_otherwise(one, other, parts, unit):
         # What a tensor does that no family knows cannot be told.
         return replace(comparison, same=None)
     return comparison

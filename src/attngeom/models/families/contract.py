@@ -65,7 +65,7 @@ class Places:
     ``distances`` is the table of states of distances, ``distance_norm`` its norm (DeBERTa). ``widening`` is the map
     from narrow tables to the stream (ALBERT). ``otherwise`` maps ends of names to those that a file may have in their
     place; ``rereader`` is a module behind which the token table is read once more, unless it has a copy of its own
-    (BERT's decoder).
+    (BERT's decoder). ``pooling`` is the prefix of a head that attends to the final hidden states (SigLIP).
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -95,6 +95,7 @@ class Places:
     distance_norm: str = ""
     widening: str = ""
     otherwise: Mapping[str, str] = field(default_factory=dict)
+    pooling: str = ""
 
     @property
     def patch_bias(self) -> str:

@@ -46,6 +46,7 @@ def _image(
     embedding_norm: str = "",
     others: tuple[str, ...] = (),
     readers: tuple[StateReader, ...] = (),
+    pooling: str = "",
 ) -> ModelFamily:
     """Patches of images with tokens in front; ``patch`` is the side of a patch where the configuration has none."""
     front = tuple(f"{base}embeddings.{token}" for token in tokens)
@@ -86,6 +87,7 @@ def _image(
             front_shapes=front_shapes,
             written={name: -1 if name in front else 0 for name in front_shapes},
             readers=readers,
+            pooling=pooling,
         )
 
     return ModelFamily(model_type, specify, places)
@@ -170,10 +172,9 @@ CLIP_VISION = _image(
     tokens=("class_embedding",), token_shape=(), patch=32, bias=False, embedding_norm="pre_layrnorm",
     others=("vision_model.post_layernorm.", "visual_projection."),
 )  # fmt: skip
-# The head of SigLIP attends to the patches and has symmetries of its own: where it alone differs, nothing is told.
 SIGLIP_VISION = _image(
     "siglip_vision_model", _plain(1e-6, "gelu_pytorch_tanh"), _image_layout, "vision_model.",
-    final_norm="post_layernorm",
+    final_norm="post_layernorm", pooling="vision_model.head.",
 )  # fmt: skip
 
 
