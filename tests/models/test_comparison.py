@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.models import align, compare, comparison, open_model, teleport
+from attngeom.models import Model, align, compare, comparison, open_model, teleport
 from attngeom.models.affine import Affine, multiply
 from attngeom.models.findings import equal_rows
 from attngeom.models.orbits import PARTS
@@ -376,3 +376,23 @@ def test_a_summary_by_layer() -> None:
     lines = compare(model, edited).text().splitlines()
     assert lines[1].startswith("  layers: 1 differs (mismatch 5.0e-01); 0, ") and lines[1].endswith("outside agree")
     assert "layers:" not in compare(model, model).text()
+
+
+def test_gains_that_are_stored_as_differences_to_one_lose_digits() -> None:
+    """Gemma stores gain − 1: of a small gain few digits are left, and what reads it is known no better."""
+    model = in_type(reference("gemma"), np.float32)
+    state = {name: model.tensors.raw(name) for name in model.tensors}
+    norm, *rest = (
+        f"model.layers.0.{name}.weight" for name in ("input_layernorm", *(f"self_attn.{x}_proj" for x in "qkv"))
+    )
+
+    def with_gain(gain: float, size: float) -> Model:
+        stored = state[norm].copy()
+        stored[3] = np.float32(gain - 1)
+        maps = {name: state[name] * np.where(np.arange(24) == 3, np.float32(size), 1) for name in rest}
+        return open_model({**state, norm: stored, **{k: v.astype(np.float32) for k, v in maps.items()}}, model.config)
+
+    one = with_gain(0.0101, 1000.0)
+    gains = (0.0153, 0.0167, 0.0189)
+    assert all(compare(one, with_gain(gain, 10.1 / gain)).same_function is True for gain in gains)
+    assert compare(one, with_gain(0.0154, 10.1 / 0.0153)).same_function is False

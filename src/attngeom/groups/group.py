@@ -98,9 +98,10 @@ class Group(ABC):
 
         Given are the goal's rows (copies, n, ·) and dual rows (heads, n, ·), the element that was matched, by how much
         more than rounding the carried rows are wrong, and the Gram matrices of both where they are known. A number per
-        row moves by less than the rounding of all entries of its row: what is left is that of both sides.
+        row moves by less than what is wrong in all entries of its row: what is left is that of both sides.
         """
-        return np.full(len(rows), np.sqrt(2.0) * MEAN_ROUNDING), np.full(len(dual), np.sqrt(2.0) * MEAN_ROUNDING)
+        rounding = float(np.sqrt(2.0)) * MEAN_ROUNDING
+        return np.full(len(rows), rounding), np.full(len(dual), rounding * max(1.0, noise))
 
     @abstractmethod
     def fix(self, carried: Array, dual: Array, gauge: Gauge, columns: int) -> tuple[Array, Array]:

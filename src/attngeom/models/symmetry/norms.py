@@ -105,15 +105,16 @@ class InputNorm(Factor):
                 replay.take(MeanShift(self.place, number, rows))
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
-        """Means of rows, and constants that are sums."""
+        """Means of rows, constants that are sums, and gains that are stored as differences to 1."""
         weights, layers = stored.norms[self.place], (stored, folded)
         units = (TensorPart(name, kind) for name, own in stored.hidden.items() for kind in _unit_readers(own))
         for (reader, before), (_, after) in zip(*(readers_of(self.block, layer, self.place) for layer in layers)):
             part = TensorPart(reading_place(self.place, reader), reader.removeprefix(BESIDE).removeprefix("rotated_"))
             part = next(units) if reader in ("gate", "up") else part
             constant = np.any(weights.bias) or np.any(before.bias)
-            if self.norm.kind == "layer":
-                yield from lost(part, float(np.sqrt(before.column_squares @ weights.gain**2)), after.size)
+            if self.norm.kind == "layer" or weights.offset:
+                summed_gains = np.maximum(np.abs(weights.gain), np.abs(weights.stored))
+                yield from lost(part, float(np.sqrt(before.column_squares @ summed_gains**2)), after.size)
             if constant:
                 summed = summed_sizes(before, weights.bias)
                 # Biases are measured in units of their mean size: the head or unit with the largest sum bounds all.
