@@ -36,9 +36,10 @@ def test_indices_are_found_and_names_stay(text, found):
 
 
 def test_underscores_of_text_are_no_emphasis():
-    source = ["(x)_j, or (y)_j\n\n```text\na_b\n```\n\n`c_d` [e_f](g_h.md) $i_j$\n"]
+    code = "\n\n```text\na_b\n```\n\n    k_l = 1\n\n`c_d` "
+    source = [f"(x)_j, or (y)_j{code}[e_f](g_h.md) $i_j$\n"]
     extension("indices").escape(None, "page", source)
-    assert source == ["(x)\\_j, or (y)\\_j\n\n```text\na_b\n```\n\n`c_d` [e\\_f](g_h.md) $i_j$\n"]
+    assert source == [f"(x)\\_j, or (y)\\_j{code}[e\\_f](g_h.md) $i_j$\n"]
 
 
 def test_files_have_their_name():
