@@ -160,6 +160,57 @@ MODULES |= {
 """The dimensions are ranks of the Jacobian in float64, by singular values at several weights."""
 
 
+class Formula(nn.Module):
+    """A function of a matrix and an input."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.a, self._function = nn.Parameter(torch.randn(2, 2)), function
+
+    def forward(self, x):
+        return self._function(self.a, x)
+
+
+def at_places(kind):
+    def function(a, x):
+        return torch.ones(2, dtype=x.dtype).scatter_reduce(0, torch.tensor([0, 0]), a @ x, kind, include_self=False)
+
+    return function
+
+
+def positive(a):
+    return a @ a.T + torch.eye(2, dtype=a.dtype)
+
+
+FORMULAS = {
+    "linear system": (torch.linalg.solve, 4),
+    "Cholesky factor": (lambda a, x: torch.linalg.cholesky(positive(a)) @ x, 3),
+    "solved by a factor": (
+        lambda a, x: torch.cholesky_solve(x[:, None], torch.linalg.cholesky(positive(a), upper=True), upper=True), 3
+    ),
+    "logarithm of a determinant": (lambda a, x: torch.linalg.slogdet(positive(a))[1] * x, 1),
+    "largest so far": (lambda a, x: torch.cummax(a @ x, 0).values, 4),
+    "least so far": (lambda a, x: torch.cummin(a @ x, 0)[0], 4),
+    "sums of exponentials so far": (lambda a, x: torch.logcumsumexp(a @ x, 0), 4),
+    "sum at a place": (at_places("sum"), 2),
+    "mean at a place": (at_places("mean"), 2),
+    "largest at a place": (at_places("amax"), 4),
+    # The product of two linear forms is known up to their sizes.
+    "product at a place": (at_places("prod"), 3),
+    "middle entry": (lambda a, x: torch.median(torch.stack([*(a @ x), x[0]])), 4),
+    "second smallest": (lambda a, x: torch.kthvalue(a @ x, 2)[0], 4),
+    "numbers for what is none": (lambda a, x: torch.nan_to_num(a @ x), 4),
+    "gradient inside": (lambda a, x: torch.func.grad(lambda y: torch.tanh(a @ y).sum())(x), 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_have_dimensions_by_hand(name):
+    function, dimension = FORMULAS[name]
+    found = attngeom.analyze(Formula(function), (2,))
+    assert (found.parameters, found.dimension, found.standing) == (4, dimension, "proven")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_dimensions_of_modules_are_proven(name):
     make, inputs, parameters, dimension = MODULES[name]

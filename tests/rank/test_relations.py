@@ -294,3 +294,23 @@ def test_free_values_of_weights_alone_are_proven_and_rechecked():
     certificate = certify_network(answer)
     assert verify(certificate, 100).standing == "certified"
     assert standalone(certificate.to_json())[0] == "unknown"
+
+
+def rooted(x):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1)
+
+
+def normed_everywhere(w, x):
+    """Norms of queries, keys and behind both parts: the last root rests on exponentials of all others, twice."""
+    scores = np.exp(rooted(x @ w["k"]) @ rooted(x[-1] @ w["q"]))
+    x = x[-1] + rooted((scores / scores.sum())[None] @ x @ w["v"])[0]
+    gate = x @ w["g"]
+    return x + rooted((gate / (1 + np.exp(-gate))) @ w["d"])
+
+
+def test_certificates_of_roots_inside_of_exponentials_are_rechecked():
+    """What lies below the first level is that of the samples of the minor: 2^7 samples show all signs, not 2^16."""
+    answer = analyze(normed_everywhere, (4, 2), weights=dict.fromkeys("qkvgd", (2, 2)))
+    assert (answer.parameters, answer.dimension, answer.standing) == (20, 19, "proven")
+    verdict = verify(certify_network(answer))
+    assert verdict.valid and "signs of roots are free" in verdict.reason

@@ -111,7 +111,7 @@ class _Hypotheses:
         operations = {node.operation for node in self.program.nodes}
         parts = []
         if "root" in operations:
-            check_signs(self.interpreter, self.needed, self.table, self.share)
+            check_signs(self.interpreter, self.needed, self.table, self.share, self.samples)
             parts.append(Proof("certified", "signs of roots are free"))
         if self.names & {"exp", "gauss"}:
             parts.append(self._check_exponentials())

@@ -42,6 +42,7 @@ class Interpreter:
         self.depths = program.depths()
         self.inputs = [node.data["name"] for node in program.nodes if node.operation == "input"]
         self.levels = min(max(self.depths), len(PRIMES) - 1)
+        self._deeper: dict[tuple[int, ...], tuple[dict[int, Array], Values]] = {}
 
     def cost(self) -> int:
         """About how many products one sample takes."""
@@ -62,6 +63,17 @@ class Interpreter:
         for level in range(self.levels, lowest - 1, -1):
             below = self._run(level, sample[level], below, patterns)
         return below
+
+    def values_up_to(self, sample: Sequence[int], roots: Mapping[int, Array]) -> Values:
+        """As :meth:`values`, and None from the first node on of whose marked entries one is missing.
+
+        What lies below the first level is kept from one call to the next.
+        """
+        key = tuple(sample[1:])
+        if key not in self._deeper:
+            self._deeper[key] = (self.patterns(sample[0]), self.values(sample, 1) if self.levels else [])
+        patterns, below = self._deeper[key]
+        return self._run(0, sample[0], below, patterns, roots)
 
     def patterns(self, index: int) -> dict[int, Array]:
         """The patterns at the real point; FormatError where one is not that of an open region."""
@@ -117,7 +129,14 @@ class Interpreter:
             return np.asarray(functions[data["name"]](x))
         return np.asarray(np.vectorize(lambda t: (1 + erf(t / 2**0.5)) / 2)(x))
 
-    def _run(self, level: int, index: int, below: Values, patterns: Mapping[int, Array]) -> Values:
+    def _run(
+        self,
+        level: int,
+        index: int,
+        below: Values,
+        patterns: Mapping[int, Array],
+        roots: Mapping[int, Array] | None = None,
+    ) -> Values:
         results: Values = []
         for place, node in enumerate(self.program.nodes):
             if self.depths[place] < level:
@@ -129,6 +148,9 @@ class Interpreter:
             else:
                 lower = below[node.inputs[0]] if node.operation == "formal" and below else None
                 results.append(self._step(node, inputs, level, index, lower))
+                last = results[-1]
+                if roots is not None and place in roots and last is not None and last[1][roots[place]].any():
+                    return results + [None] * (len(self.program.nodes) - len(results))
         return results
 
     def _step(

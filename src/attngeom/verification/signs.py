@@ -21,10 +21,14 @@ Entry = tuple[int, int]
 """A node and one of its entries."""
 
 
-def check_signs(interpreter: Interpreter, needed: Sequence[Array], table: AtomTable, share: int) -> None:
+def check_signs(
+    interpreter: Interpreter, needed: Sequence[Array], table: AtomTable, share: int, samples: Sequence[Sequence[int]]
+) -> None:
     """SizeError unless the signs of all needed roots were seen to be free: of weights, of single inputs, of all others.
 
-    ``share``: in how many parts the budget is divided.
+    ``share``: in how many parts the budget is divided. ``samples``: those of the minor, at which outputs exist. Below
+    the first level their inputs are taken, so that roots inside of exponentials need not exist by chance again: inputs
+    at different levels are independent.
     """
     program, varies = interpreter.program, interpreter.program.reached("input")
     roots = _distinct_roots(interpreter, needed, table)
@@ -39,12 +43,23 @@ def check_signs(interpreter: Interpreter, needed: Sequence[Array], table: AtomTa
     def at_index(number: int) -> Values:
         return interpreter.values((number,) * (interpreter.levels + 1))
 
+    known = samples[:FREE_SPARE]
+
+    def at_sample(number: int) -> Values:
+        own = known[number % len(known)]
+        return interpreter.values_up_to(own if number < len(known) else (number, *own[1:]), flags)
+
     groups: list[tuple[list[Entry], Callable[[int], Values]]] = []
     groups.append(([root for root in roots if not varies[root[0]]], at_weights))
     for name in interpreter.inputs:
         groups.append(([root for root in roots if lone.get(root[0]) == name], at_index))
     joint = [root for root in roots if varies[root[0]] and root[0] not in lone]
-    groups.append((joint, _at_good_inputs(interpreter, lone, budget) if lone and joint else at_index))
+    flags: dict[int, Array] = {}
+    for place, k in joint:
+        marked = flags.setdefault(place, np.zeros(interpreter.program.nodes[place].shape, dtype=bool))
+        marked.reshape(-1)[k] = True
+    alone = at_sample if known else at_index
+    groups.append((joint, _at_good_inputs(interpreter, lone, budget) if lone and joint else alone))
     for own, draw in groups:
         if own and not _are_free(interpreter, own, draw, budget):
             raise SizeError(f"the signs of {len(own)} roots were not seen to be free at {budget:,} samples")

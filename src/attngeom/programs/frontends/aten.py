@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
-from attngeom.programs.frontends.numpy_function import Traced, as_traced, index_work
-from attngeom.programs.frontends.numpy_linear import (
-    determinant_function,
-    inverse_function,
-    solve_function,
-    solve_triangular,
-)
+from attngeom.programs.frontends.numpy_function import Traced, as_traced
 
 _MOVES = """
 view reshape _unsafe_view permute transpose t expand unsqueeze squeeze slice select cat stack split split_with_sizes
@@ -59,6 +52,10 @@ def plain(function: Callable[..., Any]) -> Rule:
 
 OPERATIONS |= {
     "neg": plain(np.negative),
+    "conj_physical": plain(lambda x: x),
+    "isnan": plain(lambda x: np.zeros(x.shape, dtype=bool)),
+    "isinf": plain(lambda x: np.zeros(x.shape, dtype=bool)),
+    "hypot": plain(lambda a, b: np.sqrt(a * a + b * b)),
     "exp": plain(np.exp),
     "log": plain(np.log),
     "log1p": plain(lambda x: np.log(1 + x)),
@@ -81,8 +78,8 @@ OPERATIONS |= {
     "matmul": plain(np.matmul),
     "mv": plain(np.matmul),
     "dot": plain(np.matmul),
-    "eq": plain(np.equal),
-    "ne": plain(np.not_equal),
+    "eq": plain(lambda a, b: _equal(a, b)),
+    "ne": plain(lambda a, b: ~_equal(a, b)),
     "gt": plain(np.greater),
     "ge": plain(np.greater_equal),
     "lt": plain(np.less),
@@ -225,52 +222,6 @@ def _minimum(builder: Builder, x: Any, axes: Any = (), keepdims: bool = False) -
     return np.min(x, axis=read_axes(axes), keepdims=keepdims)
 
 
-@rule("cumsum")
-def _cumulate(builder: Builder, x: Any, axis: int, **options: Any) -> Any:
-    return np.cumsum(x, axis=axis)
-
-
-@rule("cumprod")
-def _multiply_up(builder: Builder, x: Any, axis: int, **options: Any) -> Any:
-    return np.cumprod(x, axis=axis)
-
-
-@rule("logcumsumexp")
-def _cumulate_exponentials(builder: Builder, x: Any, axis: int) -> Any:
-    return np.log(np.cumsum(np.exp(x), axis=axis))
-
-
-@rule("linalg_inv_ex")
-def _invert(builder: Builder, x: Any, **options: Any) -> Any:
-    return inverse_function(partial(as_traced, builder), x), DataIndex()
-
-
-@rule("_linalg_solve_ex")
-def _solve(builder: Builder, a: Any, b: Any, *, left: bool = True, **options: Any) -> Any:
-    if not left:
-        return np.swapaxes(_solve(builder, np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))[0], -1, -2), None, None, None
-    # A vector is one if it has an axis less than the matrices.
-    is_vector = len(b.shape) == len(a.shape) - 1
-    result = solve_function(partial(as_traced, builder), a, b[..., None] if is_vector else b)
-    return (result[..., 0] if is_vector else result), None, None, None
-
-
-@rule("_linalg_det")
-def _determinant(builder: Builder, x: Any) -> Any:
-    return determinant_function(partial(as_traced, builder), x), None, None
-
-
-@rule("linalg_solve_triangular")
-def _solve_triangular(
-    builder: Builder, a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
-    if not left:
-        a, b = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
-    wrap = partial(as_traced, builder)
-    result: Any = solve_triangular(wrap, a, b, upper=upper == left, unit=unitriangular)
-    return result if left else np.swapaxes(result, -1, -2)
-
-
 class DataIndex:
     """Where entries are that were chosen by their values: it may be returned, but not be used."""
 
@@ -281,6 +232,30 @@ def _largest(builder: Builder, x: Any, count: int, axis: int = -1, largest: bool
     ordered = np.moveaxis(np.sort(x, axis=axis), axis, -1)
     ordered = np.flip(ordered, -1) if largest else ordered
     return np.moveaxis(ordered[..., :count], -1, axis), DataIndex()
+
+
+def _equal(a: Any, b: Any) -> Any:
+    """Where constants are equal; data are finite."""
+    if not any(isinstance(x, Traced) for x in (a, b)):
+        return np.equal(a, b)
+    if any(isinstance(x, (int, float)) and np.isinf(x) for x in (a, b)):
+        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), dtype=bool)
+    raise InputError("data compared with == or != met; use > or <")
+
+
+@rule("kthvalue")
+def _kth(builder: Builder, x: Any, number: int, axis: int = -1, keepdims: bool = False) -> Any:
+    ordered = np.sort(x, axis=axis)
+    value = np.take(ordered, [number - 1] if keepdims else number - 1, axis=axis)
+    return value, DataIndex()
+
+
+@rule("median")
+def _median(builder: Builder, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The middle entry, of an even number the lower one."""
+    if axis is None:
+        return _kth(builder, x.ravel(), (x.size + 1) // 2)[0]
+    return _kth(builder, x, (x.shape[axis] + 1) // 2, axis, keepdims)
 
 
 @rule("sort")
@@ -410,73 +385,3 @@ def _identity(builder: Builder, x: Any, *rest: Any, **options: Any) -> Any:
 @rule("copy")
 def _copy(builder: Builder, target: Any, source: Any, *rest: Any) -> Any:
     return np.broadcast_to(source, target.shape)
-
-
-@rule("index_put")
-def _put(builder: Builder, x: Any, places: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """Entries at fixed places are replaced: index work on both arrays."""
-    if any(isinstance(place, Traced) for place in places):
-        raise InputError("an index made from data met; give a dense form or a fixed choice")
-    key = tuple(slice(None) if place is None else np.asarray(place) for place in places)
-    if accumulate:
-        return _accumulate(x, np.arange(x.size).reshape(x.shape)[key], as_traced(builder, values))
-
-    def put(numbers: Any, others: Any) -> Any:
-        changed = numbers.copy()
-        changed[key] = others
-        return changed
-
-    return index_work(builder, put, [as_traced(builder, x), as_traced(builder, values)], {})
-
-
-def _accumulate(x: Any, targets: Any, values: Any) -> Any:
-    """x with values added at fixed places, several of which may be equal: one sum for each time that a place occurs."""
-    spread = np.broadcast_to(np.arange(values.size).reshape(values.shape), targets.shape).ravel()
-    order = np.argsort(targets.ravel(), kind="stable")
-    sorted_targets = targets.ravel()[order]
-    turns = np.arange(len(order)) - np.searchsorted(sorted_targets, sorted_targets)
-    shape = x.shape
-    for turn in range(int(turns.max(initial=-1)) + 1):
-        own = turns == turn
-        numbers = np.zeros(x.size, dtype=np.int64)
-        numbers[sorted_targets[own]] = 1 + spread[order[own]]
-        x = x + values.move(lambda given, numbers=numbers: np.append(0, given.ravel())[numbers].reshape(shape))
-    return x
-
-
-@rule("scatter")
-def _scatter(builder: Builder, x: Any, axis: int, places: Any, source: Any) -> Any:
-    """Entries at fixed places of one axis are replaced."""
-    targets = _targets(x, axis, places)
-    values = np.full(targets.shape, float(source)) if isinstance(source, (int, float)) else source
-
-    def put(numbers: Any, others: Any) -> Any:
-        changed = numbers.copy().ravel()
-        changed[targets] = others[tuple(map(slice, targets.shape))]
-        return changed.reshape(numbers.shape)
-
-    return index_work(builder, put, [as_traced(builder, x), as_traced(builder, values)], {})
-
-
-@rule("scatter_add")
-def _scatter_add(builder: Builder, x: Any, axis: int, places: Any, source: Any) -> Any:
-    targets = _targets(x, axis, places)
-    return _accumulate(x, targets, as_traced(builder, source)[tuple(map(slice, targets.shape))])
-
-
-def _targets(x: Any, axis: int, places: Any) -> Any:
-    """The flat places that a scatter along an axis writes to."""
-    if isinstance(places, Traced):
-        raise InputError("an index made from data met; give a dense form or a fixed choice")
-    grid = list(np.indices(np.shape(places)))
-    grid[axis] = np.asarray(places)
-    return np.arange(x.size).reshape(x.shape)[tuple(grid)]
-
-
-@rule("index_add")
-def _index_add(builder: Builder, x: Any, axis: int, places: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """Slices of one array are added to those of another at fixed places."""
-    if isinstance(places, Traced):
-        raise InputError("an index made from data met; give a dense form or a fixed choice")
-    targets = np.take(np.arange(x.size).reshape(x.shape), np.asarray(places), axis=axis)
-    return _accumulate(x, targets, as_traced(builder, source if alpha == 1 else alpha * source))

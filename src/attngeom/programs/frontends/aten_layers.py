@@ -11,11 +11,12 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
 from attngeom.programs.builder import Builder
-from attngeom.programs.frontends.aten import OPERATIONS, read_axes, rule
+from attngeom.programs.frontends.aten import read_axes, rule
+from attngeom.programs.frontends.aten_linear import OPERATIONS
 from attngeom.programs.frontends.numpy_function import as_traced, index_work
 
 __all__ = ["OPERATIONS"]
-"""The table of :mod:`attngeom.programs.frontends.aten`, with the rows of this file."""
+"""The table of :mod:`attngeom.programs.frontends.aten`, with the rows of this file too."""
 
 
 @rule("native_layer_norm")

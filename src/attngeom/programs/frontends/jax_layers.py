@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
-from itertools import accumulate
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,11 @@ from attngeom.programs.frontends.numpy_function import Traced, as_traced, index_
 from attngeom.programs.frontends.numpy_linear import (
     apply_linear,
     cholesky_function,
+    combine_at,
     linear_matrix,
+    log_sums,
     lower_upper,
+    running,
     solve_triangular,
 )
 
@@ -108,12 +110,7 @@ def _scatter_with(combine: Callable[..., Any]) -> Callable[..., Any]:
         zeros = jax.numpy.zeros(x.shape)
         sums, _ = linear_matrix(updates.shape, lambda unit: np.asarray(jax.lax.scatter_add(zeros, index, unit, **own)))
         entries, others = x.ravel(), as_traced(builder, updates).ravel()
-        results = []
-        for entry, row in zip(entries, sums):
-            # −∞ is what a maximum starts from.
-            start = [entry] if isinstance(entry, Traced) or np.isfinite(entry) or not row.any() else []
-            results.append(reduce(combine, [*start, *(others[k] for k in np.flatnonzero(row).tolist())]))
-        return np.stack([as_traced(builder, result) for result in results]).reshape(x.shape)
+        return combine_at(combine, entries, others, [np.flatnonzero(row).tolist() for row in sums]).reshape(x.shape)
 
     return scatter
 
@@ -160,22 +157,6 @@ def _cumulate(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _running(combine: Callable[..., Any]) -> Callable[..., Any]:
-    """What a function of two arrays makes of all entries so far."""
-
-    def run(x: Any, axis: int) -> Any:
-        parts = list(accumulate((np.take(x, k, axis=axis) for k in range(x.shape[axis])), combine))
-        return np.stack(parts, axis=axis)
-
-    return run
-
-
-def _sums_of_exponentials(x: Any, axis: int) -> Any:
-    """log(exp x₁ + … + exp x_k) for each k; the first is x₁."""
-    sums = accumulate((np.exp(np.take(x, k, axis=axis)) for k in range(x.shape[axis])), np.add)
-    return np.stack([np.log(total) for total in sums], axis=axis)
-
-
 def _all(builder: Builder, bind: Bind, x: Any, *, axes: Any, **params: Any) -> Any:
     return np.prod(as_traced(builder, x), axis=tuple(axes))
 
@@ -206,9 +187,9 @@ LAYERS: dict[str, Callable[..., Any]] = {
     "top_k": _largest,
     "cumsum": _cumulate(np.cumsum),
     "cumprod": _cumulate(np.cumprod),
-    "cummax": _cumulate(_running(np.maximum)),
-    "cummin": _cumulate(_running(np.minimum)),
-    "cumlogsumexp": _cumulate(_sums_of_exponentials),
+    "cummax": _cumulate(running(np.maximum)),
+    "cummin": _cumulate(running(np.minimum)),
+    "cumlogsumexp": _cumulate(log_sums),
     "reduce_and": _all,
     "reduce_or": _any,
     "and": _truth(np.logical_and),

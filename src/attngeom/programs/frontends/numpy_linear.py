@@ -6,10 +6,13 @@ the program exists nowhere and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from attngeom.errors import InputError
 from attngeom.exact.arrays import Array
@@ -147,6 +150,35 @@ def cumulative_product(wrap: Wrap, a: Any, axis: Any = None, **options: Any) -> 
     for k in range(1, x.shape[axis]):
         parts.append(parts[-1] * np.take(x, k, axis=axis))
     return np.stack(parts, axis=axis)
+
+
+def running(combine: Callable[..., Any]) -> Callable[[Any, int], Any]:
+    """What a function of two arrays makes of all entries of an axis so far."""
+
+    def run(x: Any, axis: int) -> Any:
+        parts = accumulate((np.take(x, k, axis=axis) for k in range(x.shape[axis])), combine)
+        return np.stack(list(parts), axis=axis)
+
+    return run
+
+
+def log_sums(x: Any, axis: int) -> Any:
+    """log(exp x₁ + … + exp x_k) for each k; the first is x₁."""
+    sums = accumulate((np.exp(np.take(x, k, axis=axis)) for k in range(x.shape[axis])), np.add)
+    return np.stack([np.log(total) for total in sums], axis=axis)
+
+
+def combine_at(
+    combine: Callable[..., Any], start: Any, values: Any, places: Sequence[Sequence[int]], include_start: bool = True
+) -> Any:
+    """Each entry with those of the values that come to its place; without the entry itself, where there are some."""
+    results = []
+    for entry, own in zip(start, places):
+        # −∞ is what a maximum starts from.
+        is_number = isinstance(entry, NDArrayOperatorsMixin) or np.isfinite(entry)
+        parts = [entry] if not own or (include_start and is_number) else []
+        results.append(reduce(combine, [*parts, *(values[k] for k in own)]))
+    return np.stack(results)
 
 
 def apply_linear(x: Traced, function: Callable[[Array], Any]) -> Any:

@@ -86,8 +86,8 @@ def _record(module: Any, names: Mapping[str, str], examples: list[Any], free: Ma
     except (Exception, SystemExit) as error:  # whatever the module raises
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
-            f"PyTorch cannot export the module ({words[:70]}), and running it raised {type(error).__name__} "
-            f"({lines[0][:70]}); give inputs that it takes"
+            f"PyTorch cannot export the module ({words[:55]}), and running it raised {type(error).__name__[:30]} "
+            f"({lines[0][:40]}); give inputs that it takes"
         ) from None
 
 
