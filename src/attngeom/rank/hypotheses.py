@@ -67,9 +67,9 @@ def prove_free_rank(lower: RankBound, progress: Progress | None = None) -> tuple
     >>> prove_rank(bound).standing, prove_free_rank(bound)[1].standing
     ('undecided', 'proven')
     """
-    point, found = lower.point, _test_pieces(lower)
-    proof = _conclude(point, found)
-    free = {signs for signs, parts in found.items() if all(part.standing != "undecided" for part in parts)}
+    point, tests = lower.point, _test_pieces(lower)
+    proof = _conclude(point, tests)
+    free = {signs for signs, parts in tests.items() if all(part.standing != "undecided" for part in parts)}
     if proof.standing != "undecided" or not (free and point.program.inputs):
         return lower, proof
     places = _tested_places(point.program)
@@ -87,19 +87,19 @@ def _test_pieces(lower: RankBound) -> dict[bytes, list[Proof]]:
         pieces = pieces_of(point, lower.samples, places)
     except SizeError as error:
         return {b"": [Proof("probabilistic", f"roots and functions on {error}")]}
-    found: dict[bytes, list[Proof]] = {}
+    tests: dict[bytes, list[Proof]] = {}
     for signs, piece in pieces.items():
-        found[signs] = []
+        tests[signs] = []
         if len(pieces) > 1 and chosen_by_signs(point.program, piece.program, places):
-            found[signs].append(Proof("undecided", "roots and functions of weights that signs choose may be related"))
+            tests[signs].append(Proof("undecided", "roots and functions of weights that signs choose may be related"))
         for operation, check in CHECKS.items():
             if any(piece.program.places(operation)):
-                found[signs] += check(piece)
-    return found
+                tests[signs] += check(piece)
+    return tests
 
 
-def _conclude(point: NamedPoint, found: Mapping[bytes, Sequence[Proof]]) -> Proof:
-    parts = [Proof("proven", f"rank mod {point.prime}"), *(part for own in found.values() for part in own)]
+def _conclude(point: NamedPoint, tests: Mapping[bytes, Sequence[Proof]]) -> Proof:
+    parts = [Proof("proven", f"rank mod {point.prime}"), *(part for own in tests.values() for part in own)]
     if point.pattern_places:
         parts.append(Proof("proven", "of this region"))
     return Proof.from_parts("; ".join(dict.fromkeys(part.reason for part in parts)), *parts)
