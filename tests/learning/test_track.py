@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attngeom.cli.app import run
-from attngeom.dimensions import dimension
+from attngeom.dimensions import dimension, rank_at
 from attngeom.errors import InputError
 from attngeom.exact import QQ, RR
 from attngeom.interop import write_weights
@@ -220,3 +220,23 @@ def test_names_whose_numbers_fall_are_shown(names, fall):
     weights = random_weights(Architecture((2, 2), 1), RR, seed=0)
     run = track([weights] * len(names), names)
     assert run.fall == fall and ("order" in run.rows()) == (fall is not None)
+
+
+def test_exact_checkpoints_near_a_singular_one_have_the_exact_rank_of_their_jacobian():
+    """Two layers of two heads, 1/1000 away from weights with equal heads: floats see less."""
+    architecture = Architecture((2, 2, 1), 1, tokens=2, heads=2, value_width=1)
+    rng = np.random.default_rng(0)
+    shapes = list(architecture.tensor_shapes())
+    far = {name: rng.integers(-3, 4, shape) for name, shape in shapes}
+    end = {name: far[name.replace("heads.1", "heads.0")] for name, _ in shapes}
+    near = {
+        name: [
+            [Fraction(1000 * x + y, 1000) for x, y in zip(*rows)]
+            for rows in zip(end[name].tolist(), far[name].tolist())
+        ]
+        for name, _ in shapes
+    }
+    run = [Weights.from_tensors(architecture, {k: QQ.convert(x) for k, x in y.items()}, QQ) for y in (far, near)]
+    ranks = [snapshot.jacobian.rank for snapshot in track(run).snapshots]
+    assert ranks == [rank_at(weights).rank for weights in run]
+    assert track([run[1].to(RR)]).snapshots[0].jacobian.rank < ranks[1]

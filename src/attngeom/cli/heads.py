@@ -46,7 +46,7 @@ def heads_command(
     """Say whether the heads of given weights are unique, or find the heads of given coefficients.
 
     With --prove, --widths, --attention and --heads: whether generic layers of these sizes have unique heads. Exit
-    code 0: unique, or found; 1: not unique, or no heads give the function; 3: cannot be told.
+    code 0: unique, or found; 1: not unique, or no direct sum of heads; 3: cannot be told.
     """
     answer: Result
     given: Weights | Coefficients | None = None

@@ -19,7 +19,7 @@ from attngeom import digits
 from attngeom.dimensions import PointRank, dimension, rank_at
 from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact import lapack
-from attngeom.exact.domains import RR, Array
+from attngeom.exact.domains import QQ, RR, Array
 from attngeom.exact.precise import count_above
 from attngeom.inspection.hypotheses import in_range
 from attngeom.learning.answer import learning_coefficient
@@ -167,7 +167,8 @@ def _split_numbers(name: str) -> tuple[list[str], list[int]]:
 def track(checkpoints: Sequence[Weights], names: Sequence[str] | None = None, seed: int = 0) -> Track:
     """Ranks, strata, drift of conserved quantities along checkpoints of one architecture, in their order.
 
-    Ranks and (λ, m) of exact weights are exact; all else is measured at the nearest floats. The laws are those of
+    Ranks and (λ, m) of exact weights are exact (the rank of the Jacobian: of lightning weights); all else is measured
+    at the nearest floats. The laws are those of
     gradient flow: drift says how far the run was from it.
 
     >>> from attngeom.network import Architecture, random_weights
@@ -239,7 +240,9 @@ def _snapshot(
     blocks = tuple(block for _, block, _ in _blocks(weights))
     if given.domain.is_exact:
         blocks = tuple(map(_with_rank, blocks, _exact_ranks(given)))
-    jacobian = _jacobian(weights, seed) if weights.architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
+    is_seen_exactly = given.domain.is_exact and given.architecture.rule.evaluates(QQ)
+    point = given if is_seen_exactly else weights
+    jacobian = _jacobian(point, seed) if weights.architecture.num_parameters <= LOCAL_RANK_PARAMETERS else None
     pair, why = _own_pair(given, seed)
     nearest, nearest_pair, nearest_why = _nearest(weights, blocks, (pair, why), known, seed)
     size = float(np.abs(weights.vector()).max())
@@ -277,8 +280,9 @@ def _jacobian(weights: Weights, seed: int) -> PointRank | None:
 
     Scales change no rank where the function is homogeneous in every tensor.
     """
+    is_scaled = weights.domain.rounds and weights.architecture.is_homogeneous
     try:
-        return rank_at(_in_reach(weights) if weights.architecture.is_homogeneous else weights, seed)
+        return rank_at(_in_reach(weights) if is_scaled else weights, seed)
     except AttnGeomError:
         return None
 
