@@ -224,3 +224,16 @@ def test_what_is_refused(tmp_path: Path) -> None:
             map_from_json({**good, **change}, 9)
     with pytest.raises(InputError, match="layers"):
         certify(map_from_json(good, 9), 2, layers=2)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("layers", "tokens"), [(2, 3), (3, 2)])
+def test_networks_of_width_one_are_found_at_every_depth(layers: int, tokens: int, causal: bool) -> None:
+    for seed in range(3):
+        weights = random_weights(Architecture((1, *(2,) * layers), 1, tokens=tokens, causal=causal), QQ, seed)
+        given = expand_network(weights)
+        found = certify(given, layers=layers, causal=causal)
+        assert found.verdict == "realizable" and verify(found.certificate).valid
+        if not given.is_zero:
+            other = changed(given, np.random.default_rng(seed))
+            assert certify(other, layers=layers, causal=causal).verdict != "realizable"

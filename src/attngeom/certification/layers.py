@@ -183,6 +183,8 @@ class _Question:
         if self.map.t == 1:
             q, values = splits[0]
             return self._with_scale([symmetric_matrix(f) for f in q], linear_matrix(values), forms)
+        if self.map.d == 1:
+            return self._on_a_line(forms)
         return self._refute_minor() or self._search(splits)
 
     def _choices(
@@ -226,6 +228,22 @@ class _Question:
         ratio = next(f.leading_coefficient() / g.leading_coefficient() for f, g in zip(forms, expanded) if g)
         reason = f"one token: a linear form times {self.layers} quadrics to powers of 3"
         return self.realizable(attention, values * ratio, reason)
+
+    def _on_a_line(self, forms: list[Any]) -> LayersCertification:
+        """d = 1: numbers M_i are factors of the function, so M_i = 1, and one token shows L."""
+        attention = [QQ.eye(1)] * self.layers
+        values = QQ.convert([[f.leading_coefficient() if f else 0] for f in forms])
+        if self._expands(attention, values):
+            return self.realizable(attention, values, "d = 1: all M_i are 1, and L is seen at one token")
+        return self.answer("undecided", "d = 1, and the map is no multiple of the one with all M_i = 1")
+
+    def _expands(self, attention: Sequence[Array], values: Array) -> bool:
+        """Whether the network is the map, as polynomials."""
+        X, ring = generic_input(self.map.d, self.map.t), map_domain(self.map.d, self.map.t)
+        for M in attention:
+            X = lightning(X, ring.convert(M), self.mask)
+        outputs = ring.matmul(ring.convert(values), X).tolist()
+        return all(f == g for row, other in zip(outputs, self.map.outputs) for f, g in zip(row, other))
 
     def _refute_minor(self) -> LayersCertification | None:
         """Theorem T3: the part that is linear in one token and else in another one is a matrix of rank one."""
@@ -277,11 +295,7 @@ class _Question:
             return self.answer("undecided", f"{reason}; no map behind M_1 was found by linear equations")
         inner = certify_layers(rest, self.layers - 1, seed=self.seed)
         if inner.values is not None:
-            X, ring = generic_input(self.map.d, self.map.t), map_domain(self.map.d, self.map.t)
-            for M in (first, *inner.attention):
-                X = lightning(X, ring.convert(M))
-            values = ring.matmul(ring.convert(inner.values), X).tolist()
-            if all(f == g for row, other in zip(values, self.map.outputs) for f, g in zip(row, other)):
+            if self._expands((first, *inner.attention), inner.values):
                 words = f"weights of {self.layers} layers expand to the map"
                 return self.realizable([first, *inner.attention], inner.values, words)
         return self.answer("undecided", f"{reason}; of the map behind M_1: {inner.reason}"[:300])
@@ -301,10 +315,7 @@ class _Question:
             if solution is None:
                 return None, inputs
             second = np.asarray(solution).reshape(d, d)
-            ring = map_domain(d, t)
-            Z = lightning(generic_input(d, t), ring.convert(first), self.mask)
-            values = ring.matmul(ring.convert(L), lightning(Z, ring.convert(second), self.mask)).tolist()
-            if all(f == g for row, other in zip(values, self.map.outputs) for f, g in zip(row, other)):
+            if self._expands((first, second), L):
                 return second, []
         return None, []
 
