@@ -36,7 +36,10 @@ def certify_comparison(first: Weights, second: Weights, found: Comparison) -> Ce
     'symmetry'
     """
     if not first.architecture.is_plain or not first.domain == second.domain == QQ:
-        raise InputError("no certificate can be written: rational lightning, softmax or sigmoid weights are required")
+        raise InputError(
+            "no certificate can be written: rational lightning, softmax or sigmoid weights without options are required"
+            "; leave out --certificate"
+        )
     if not found.is_proven or found.same_function is None:
         raise InputError(f"no certificate can be written: {found.standing}, {found.reason}")
     sides = {

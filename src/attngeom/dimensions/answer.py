@@ -156,7 +156,9 @@ class Dimension(Result):
             rows["fiber dimension"] = f"{self.fiber_dimension:,}"
             rows |= {f"  {name}": f"{loss:,}  {LOSSES[name]}" for name, loss in self.fiber.items() if loss}
         lower = "not computed" if self.lower_bound is None else f"{self.lower_bound:,}"
-        rows["proven bounds"] = f"lower {lower}, upper {self.upper_bound:,}"
+        # Where both meet and nothing is decided, a hypothesis of the lower one is open.
+        is_open = self.standing == "undecided" and self.lower_bound == self.upper_bound
+        rows["bounds" if is_open else "proven bounds"] = f"lower {lower}, upper {self.upper_bound:,}"
         rows["standing"] = self.standing
         rows["reason"] = self.reason
         if self.error_probability is not None:

@@ -25,7 +25,10 @@ def certify_uniqueness(weights: Weights, found: Uniqueness) -> Certificate:
     {'theorem': 'H'}
     """
     if not weights.architecture.is_plain or weights.domain != QQ:
-        raise InputError("no certificate can be written: rational lightning, softmax or sigmoid weights are required")
+        raise InputError(
+            "no certificate can be written: rational lightning, softmax or sigmoid weights without options are required"
+            "; leave out --certificate"
+        )
     if not found.is_proven:
         raise InputError(f"no certificate can be written: {found.standing}, {found.reason}")
     witness: dict[str, Any] = {"theorem": NAMES[str(found.theorem)]}

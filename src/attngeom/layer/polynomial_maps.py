@@ -90,7 +90,8 @@ def expand_network(weights: Weights) -> PolynomialMap:
     architecture = weights.architecture
     if weights.domain != QQ or not architecture.is_homogeneous:
         raise InputError(
-            "weights of another kind given; a lightning network over Q without skip connection is required"
+            "weights of another kind given; a lightning network over Q without skip connection is required:"
+            " type attngeom inspect or compare"
         )
     d, t, degree = architecture.widths[0], architecture.tokens, 3**architecture.num_layers
     _check_size(d, t, degree)

@@ -87,7 +87,7 @@ IMAGE: dict[str, Any] = {
     "patch_size": 4,
     "num_labels": 5,
 }
-IMAGES = ("vit", "deit", "beit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
+IMAGES = ("vit", "deit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
 STATES = (
     "bert", *IMAGES, "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
     "electra", "electra_narrow", "albert", "mpnet", "modernbert", "clip_text_model", "siglip_text_model", "deberta-v2",
@@ -359,23 +359,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
          "router_jitter_noise": 0.2},
     ),
-    "persimmon": (
-        "PersimmonForCausalLM",
-        {**COMMON, "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 3,
-         "max_position_embeddings": 32, "partial_rotary_factor": 0.5},
-    ),
     "llama4_text": (
         "Llama4ForCausalLM",
         {**LLAMA, "intermediate_size": 6, "intermediate_size_mlp": 20, "num_local_experts": 4,
          "num_experts_per_tok": 2, "interleave_moe_layer_step": 2, "no_rope_layers": [1, 0],
          "attention_chunk_size": 4, "floor_scale": 3, "attn_scale": 0.4},
-    ),
-    "minimax": (
-        "MiniMaxForCausalLM",
-        {**LLAMA, "hidden_size": 16, "intermediate_size": 6, "num_local_experts": 4, "num_experts_per_tok": 2,
-         "layer_types": ["linear_attention", "full_attention"], "block_size": 4, "head_dim": 6,
-         "full_attn_alpha_factor": 1.5, "full_attn_beta_factor": 0.7, "linear_attn_alpha_factor": 1.3,
-         "linear_attn_beta_factor": 0.8, "mlp_alpha_factor": 1.2, "mlp_beta_factor": 0.9},
     ),
     "falcon_h1": (
         "FalconH1ForCausalLM",
@@ -397,11 +385,6 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 5, "linear_value_head_dim": 6,
          "linear_conv_kernel_dim": 3},
     ),
-    "recurrent_gemma": (
-        "RecurrentGemmaForCausalLM",
-        {**LLAMA, "num_attention_heads": 3, "num_key_value_heads": 1, "lru_width": 12, "attention_window_size": 5,
-         "intermediate_size": 40, "block_types": ["recurrent", "attention"], "tie_word_embeddings": True},
-    ),
     "electra_narrow": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 10}),
     "albert": (
         "AlbertForMaskedLM",
@@ -412,11 +395,6 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**ENCODER, "pad_token_id": 0, "relative_attention": True, "position_buckets": 4, "max_relative_positions": -1,
          "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm", "share_att_key": True,
          "position_biased_input": False, "type_vocab_size": 0, "max_position_embeddings": 16},
-    ),
-    "beit": (
-        "BeitForImageClassification",
-        {**IMAGE, "intermediate_size": 20, "use_relative_position_bias": True,
-         "use_absolute_position_embeddings": True},
     ),
 }  # fmt: skip
 ATTENTION = {"falcon_alibi": "sdpa"}
