@@ -78,6 +78,7 @@ SCORES_FAR = 1e-4  # Squares of scores that differ by this share are far from eq
 # A rotary pair that turns by less, in radians over the whole context, is told from a plain one by weights only.
 SLOW_ROTATION = 0.1
 TENSORS_DIFFER = 10.0  # From so many times the expected residual on, two tensors differ; below nothing is said.
+BLOCKS_DIFFER = 4.0  # The same for files with a scale for each few entries, whose errors are means of many.
 # Cosine of two token tables from which the stream is taken to be the same; disguised streams are near 0.
 SAME_STREAM = 0.5
 # What the arithmetic may lose of the mean of squares by which rows differ after the best change of a stream.
@@ -95,6 +96,7 @@ TENSORS_AGREE = 3.0  # Up to so many times the expected residual two tensors agr
 HEADS_AGREE = 1.4  # Up to so many times the expected residual two heads agree: theirs is a mean of many.
 # Outputs that differ by so many units of roundoff, relative to the largest, do not tell two layers apart.
 OUTPUTS_AGREE = 10.0
+OUTPUTS_OPEN = 0.1  # Outputs that differ by more tell layers apart, however coarse the files are.
 OUTPUT_ROUNDING = 1e-13  # In place of the roundoff for float64 files: what evaluation itself loses.
 GROSS_DIFFERENCE = 0.05  # Weights that differ by this share differ grossly: rounding is out of the question.
 NEAR_ISOMETRY = 1.3  # Condition numbers of a random symmetry are tried down to this; the next smaller one is 1.

@@ -205,10 +205,10 @@ def compare_gguf(model: Model, path: str | Path, **options: Any) -> ModelCompari
     converters, and the reason names it.
     """
     comparison = compare(model, open_gguf(path, model.config), **options)
-    if comparison.same_function is not False or not CONVERSIONS[str(model.config.get("model_type"))].pairs:
+    if comparison.same_function or not CONVERSIONS[str(model.config.get("model_type"))].pairs:
         return comparison
     other = compare(model, open_gguf(path, model.config, order="halves"), **options)
     if not other.same_function:
         return comparison
     fault = "query and key rows lie as in the folder, not pair by pair: the converter did not change their order"
-    return replace(comparison, reason=f"{fault}; {comparison.reason}")
+    return replace(comparison, same_function=False, standing="estimate", reason=f"{fault}; {comparison.reason}")

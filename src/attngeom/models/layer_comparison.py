@@ -12,6 +12,7 @@ from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
 from attngeom.groups.ones import fixing_ones
 from attngeom.limits.rounding import (
+    BLOCKS_DIFFER,
     FOLDING_ROUNDING,
     GROSS_DIFFERENCE,
     HEADS_AGREE,
@@ -39,6 +40,7 @@ from attngeom.models.mismatches import (
 from attngeom.models.names import TensorNames
 from attngeom.models.orbits import even_rows, recover
 from attngeom.models.pooling import pools_otherwise
+from attngeom.models.reading import BLOCK_TYPES
 from attngeom.models.sizes import is_whole
 from attngeom.models.symmetry import Symmetry, inverse
 from attngeom.models.tensor_errors import Noise, TensorPart, by_entry, norm_bias_part, norm_part
@@ -122,7 +124,7 @@ def compare_layers(
     symmetry = (*right.order_part(layer), *gauge, *recovered.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):
         mismatches = layer_mismatches(folded[0], recovered, unit, noise)
-    comparison = _judge(layer, mismatches, TensorNames(left.model, layer), tolerance, recovered.condition)
+    comparison = _judge(layer, mismatches, TensorNames(left.model, layer), tolerance, recovered.condition, unit)
     comparison = replace(comparison, is_whole=whole)
     if comparison.same is False:
         limit = TENSORS_AGREE if tolerance is None else 1.0
@@ -141,12 +143,18 @@ def _judge(
     name: Name,
     tolerance: float | None,
     condition: float,
+    unit: float,
 ) -> LayerComparison:
+    in_blocks = tolerance is None and unit in BLOCK_TYPES.values()
     if tolerance is not None:
         mismatches = [replace(m, expected=np.full(m.values.shape, tolerance), is_bound=True) for m in mismatches]
+    elif in_blocks:
+        # Every row has many entries, with a scale for a few of them: its error is a mean, and no single rounding.
+        mismatches = [m if m.is_aligned else replace(m, expected=m.expected / TENSORS_AGREE) for m in mismatches]
     by_part = {m.of: m.worst for m in mismatches}
     worst = max(by_part.values(), key=lambda mismatch: mismatch.ratio)
     same_up_to, different_from = (TENSORS_AGREE, TENSORS_DIFFER) if tolerance is None else (1.0, 1.0)
+    different_from = BLOCKS_DIFFER if in_blocks else different_from
     same: bool | None = None
     # Rounding of which nothing is known explains nothing.
     if worst.ratio <= same_up_to and all(np.all(np.isfinite(m.expected)) for m in mismatches):
@@ -226,7 +234,7 @@ def compare_outside(left: ModelView, right: ModelView, unit: float, tolerance: f
         name = f"{norm}.bias" if kept else one.places.head_bias
         add("head bias", near_constants[None], far_constants[None], name)
     _add_others(add, left, right)
-    comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0)
+    comparison = _judge("outside", mismatches, names.__getitem__, tolerance, 1.0, unit)
     unknown = {name for view in (left, right) for name, why in view.model.unread().items() if why is Unread.UNKNOWN}
     parts = [mismatch.part for _, mismatch in comparison.wrong]
     if comparison.same is False and unknown.issuperset(parts) and not pools_otherwise(one, other, parts, unit):

@@ -15,7 +15,7 @@ import numpy as np
 from attngeom import digits
 from attngeom.errors import AttnGeomError
 from attngeom.exact.arrays import Array
-from attngeom.limits.rounding import OUTPUT_ROUNDING, OUTPUTS_AGREE, TENSORS_AGREE
+from attngeom.limits.rounding import OUTPUT_ROUNDING, OUTPUTS_AGREE, OUTPUTS_OPEN, TENSORS_AGREE
 from attngeom.limits.trials import (
     CHOICE_BISECTIONS,
     CHOICE_PATHS,
@@ -162,7 +162,10 @@ def unexplained_gap(
 
     What differs may lie in heads or units that the function does not determine, or alignment may have failed.
     """
-    wrong, noise = {m.of for m, places in beyond if len(places)}, OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING)
+    wrong, noise = (
+        {m.of for m, places in beyond if len(places)},
+        min(OUTPUTS_AGREE * max(unit, OUTPUT_ROUNDING), OUTPUTS_OPEN),
+    )
     one, norm = target.mlp, block.mlp_norms.input
     centred = norm is not None and norm.kind == "layer"
     if wrong == {CORRECTION}:
