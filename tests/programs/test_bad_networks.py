@@ -8,6 +8,8 @@ import pytest
 import attngeom
 from attngeom.cli.app import run
 from attngeom.errors import InputError, SizeError
+from attngeom.rank.analysis import certify_network
+from attngeom.verification import verify
 
 HEAD = {
     "numpy": "import numpy as np\nweights = {'a': (2, 2)}\n",
@@ -33,6 +35,9 @@ BODIES = {
     "no result": ("return None", "returns|return"),
     "no end": ("return network(w, x)", "RecursionError"),
     "an exit": ("raise SystemExit(0)", "SystemExit"),
+    "an end of its own kind": ("raise type('End', (BaseException,), {})('odd')", "End: odd|End"),
+    "an empty result": ("return ()", "returns nothing"),
+    "more memory than there is": ("return (w['a'] @ x)[:, None] * np.ones((1, 10**13))", "."),
     "an error of its own": ("raise NotImplementedError('later')", "later"),
     "a missing name": ("return w['b'] @ x", "KeyError|b"),
     "wrong shapes": ("return w['a'] @ np.ones(3)", "."),
@@ -75,6 +80,7 @@ FILES = {
     "no Python": ("def network(:\n", "SyntaxError"),
     "an end": ("raise SystemExit(3)\n", "SystemExit"),
     "no package": ("import no_such_package\n", "no_such_package"),
+    "an end of its own kind": ("class End(BaseException): pass\nraise End('odd')\n", "End"),
     "no function": ("network = 3\n", "a function"),
 }
 
@@ -87,6 +93,25 @@ def test_files_without_a_network_are_one_line(what, tmp_path, capsys):
     assert run(["net", f"{path}:network", "--input", "2"]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1 and len(error) <= 210
+
+
+def test_inputs_of_a_file_are_a_list(tmp_path, capsys):
+    path = tmp_path / "network.py"
+    path.write_text("weights, inputs = {'a': (2, 2)}, None\ndef network(w, x):\n    return w['a'] @ x\n")
+    assert run(["net", f"{path}:network"]) == 2
+    assert "a list is required" in capsys.readouterr().err
+
+
+def test_exponentials_beyond_the_primes_have_no_certificate():
+    def tower(w, x):
+        for _ in range(8):
+            x = np.exp(w["a"] * x / (1 + x * x))
+        return x
+
+    answer = attngeom.analyze(tower, (), weights={"a": ()})
+    assert (answer.dimension, answer.standing) == (1, "probabilistic")
+    verdict = verify(certify_network(answer))
+    assert verdict.valid is None and "nested deeper" in verdict.reason
 
 
 def test_a_network_that_is_zero_has_dimension_zero():

@@ -79,6 +79,8 @@ def inputs_of(content: dict[str, Any]) -> Sequence[Any]:
     """The name ``inputs`` of a file: the inputs one after the other; one shape alone is that of one input."""
     given = content.get("inputs", ())
     is_shape = isinstance(given, tuple) and bool(given) and all(isinstance(n, int) for n in given)
+    if not isinstance(given, (tuple, list)):
+        raise InputError(f"inputs = {str(given)[:40]!r} found in the file; a list is required, such as [(3, 2)]")
     return [given] if is_shape else given
 
 
@@ -104,9 +106,9 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
     try:
         with redirect_stdout(sys.stderr):
             content = runpy.run_path(str(file))
-    except AttnGeomError:
+    except (AttnGeomError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         what = " ".join(str(error).split())[:90]
         raise InputError(f"{file.name} raised {type(error).__name__} when it was run: {what}; mend the file") from None
     if name not in content:
@@ -117,7 +119,9 @@ def load_network(text: str) -> tuple[Any, dict[str, Any]]:
         try:
             with redirect_stdout(sys.stderr):
                 loaded = loaded()
-        except (Exception, SystemExit) as error:  # whatever the class raises
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the class raises
             what = " ".join(f"{type(error).__name__}: {error}".split())[:80]
             raise InputError(f"the class {name} cannot be made without arguments ({what}); name a module") from None
     return loaded, content

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import FormatError
+from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
 from attngeom.limits.recheck import FREE_ARGUMENTS, FREE_INSIDE, FREE_SPARE, JACOBIAN_PRODUCTS
@@ -139,7 +139,7 @@ class _Hypotheses:
 
     def _check_exponentials(self) -> Proof:
         if max(self.interpreter.depths) >= len(PRIMES):
-            raise FormatError("exponentials that are nested deeper than the chain of primes found")
+            raise SizeError("exponentials that are nested deeper than the chain of primes found")
         densities = [_power(value, 2) for value in self._values(self._functions(("gauss",)))]
         for value in (*self._values(self._functions(("exp",))), *densities):
             is_rational = constant_part(self.table, value).keys() <= {ONE}

@@ -214,7 +214,7 @@ class Interpreter:
         """exp x, or exp(−x²/2) for degree 2."""
         p = PRIMES[level]
         if lower is None or level + 1 >= len(PRIMES):
-            raise FormatError("exponentials that are nested deeper than the chain of primes found")
+            raise SizeError("exponentials that are nested deeper than the chain of primes found")
         q = PRIMES[level + 1]
         exponent = lower[0] if degree == 1 else (lower[0] * lower[0] % q) * ((q - 1) // 2) % q
         base = pow(2, (p - 1) // q, p)

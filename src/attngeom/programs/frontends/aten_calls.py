@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attngeom.errors import InputError
+from attngeom.errors import InputError, SizeError
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends.aten import IGNORED, INDEX_WORK, LINEAR, RANDOM, DataIndex
 from attngeom.programs.frontends.aten_layers import OPERATIONS
@@ -65,7 +65,9 @@ def call(target: Any, args: Any, options: Any, builder: Builder, where: Callable
             return OPERATIONS[name](builder, *args, **options)
     except InputError as error:
         raise InputError(f"{error}{where()}") from None
-    except (TypeError, ValueError, IndexError, NotImplementedError) as error:
+    except SizeError:
+        raise
+    except (TypeError, ValueError, IndexError, NotImplementedError, RuntimeError, MemoryError) as error:
         raise InputError(f"aten.{name} as it is called here is not known ({str(error)[:60]}){where()}") from None
     instead = "write it with sums, products, exp, sqrt, maximum and indexing, or fix the choice"
     if any(word in name for word in ("fft", "complex", "as_real")):

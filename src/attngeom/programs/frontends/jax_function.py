@@ -86,9 +86,9 @@ def read(network: Callable[..., Any], inputs: Any, weights: Any, output: Any) ->
         except jax.errors.JAXTypeError as error:
             words = str(error).strip().splitlines()[0][:110]
             raise InputError(f"JAX cannot trace the function ({words}); branches on data are not traced") from None
-        except InputError:
+        except (InputError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:  # whatever the function raises
+        except BaseException as error:  # whatever the function raises
             words = (str(error).strip().splitlines() or [""])[0][:110]
             raise InputError(f"the network raised {type(error).__name__}: {words}; give inputs that it takes") from None
         order = sorted(leaves)
@@ -162,7 +162,7 @@ class JaxInterpreter:
                 return result if isinstance(result, list) else [result]
             if name in PRIMITIVES:
                 return [PRIMITIVES[name](self.builder, *args, **params)]
-        except InputError:
+        except (InputError, SizeError):
             raise
         except (TypeError, ValueError, IndexError) as error:
             raise InputError(f"{name} as it is called here is not known ({str(error)[:60]})") from None
@@ -230,7 +230,11 @@ def _bind(equation: Any) -> Callable[..., list[Any]]:
             beyond = 1 + max(int(x.max()) for x in arrays if x.size)
             params |= {"fill_value": beyond} if "fill_value" in params else {}
             arrays = [x.astype(np.int64) if not x.size else x for x in arrays]
-        results = equation.primitive.bind(*arrays, **params)
+        try:
+            results = equation.primitive.bind(*arrays, **params)
+        except (RuntimeError, MemoryError) as error:
+            words = str(error).splitlines()[0][:90]
+            raise InputError(f"{equation.primitive.name} as it is called here does not run ({words})") from None
         return [_plain(x) for x in (results if equation.primitive.multiple_results else [results])]
 
     return call
@@ -319,9 +323,7 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda builder, *args, **params: function(*args)
 
 
-_CALLS = """
-jit pjit closed_call core_call remat remat2 checkpoint custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr
-"""
+_CALLS = "jit pjit closed_call core_call remat remat2 checkpoint custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr"
 CALLS = frozenset(_CALLS.split())
 """Primitives that are entered: what they do is that of a jaxpr inside of them."""
 

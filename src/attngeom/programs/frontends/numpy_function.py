@@ -114,7 +114,9 @@ def _call(network: Callable[..., Any], weights: Any, arguments: list[Any], outpu
         return result if output is None else output(result)
     except (InputError, SizeError) as error:
         raise type(error)(f"{error}{_where(error)}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         if isinstance(error, AssertionError) and not _is_own(traceback.extract_tb(error.__traceback__)[-1]):
             raise
         ours = error.__cause__ or error.__context__
@@ -333,8 +335,10 @@ def as_node(builder: Builder, result: Any) -> int:
     """The node of what a network returned; several outputs are one vector."""
     if isinstance(result, (tuple, list)):
         parts = [as_traced(builder, part).plain().ravel() for part in result]
-        joined: Any = np.concatenate(parts)
-        return int(joined.node)
+        if parts:
+            joined: Any = np.concatenate(parts)
+            return int(joined.node)
+        result = None
     if result is None:
         raise InputError("a network that returns nothing given; return its output")
     return as_traced(builder, result).plain().node

@@ -81,9 +81,9 @@ def _record(module: Any, names: Mapping[str, str], examples: list[Any], free: Ma
     """A module that cannot be exported, run on numbers; if that does not go either, both reasons are one line."""
     try:
         return record(module, names, examples, free)
-    except InputError:
+    except (InputError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # whatever the module raises
+    except BaseException as error:  # whatever the module raises
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"PyTorch cannot export the module ({words[:55]}), and running it raised {type(error).__name__[:30]} "
@@ -186,7 +186,9 @@ def _export(module: Any, examples: tuple[Any, ...]) -> Any:
         try:
             exported = torch.export.export(module, examples, strict=False)
             return exported.run_decompositions(decompositions())
-        except (Exception, SystemExit) as error:  # whatever export meets in the module
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever export meets in the module
             words = str(error).strip().splitlines() or [type(error).__name__]
             raise NotExported(words[0]) from None
         finally:
