@@ -294,10 +294,9 @@ class _Question:
         if rest is None:
             return self.answer("undecided", f"{reason}; no map behind M_1 was found by linear equations")
         inner = certify_layers(rest, self.layers - 1, seed=self.seed)
-        if inner.values is not None:
-            if self._expands((first, *inner.attention), inner.values):
-                words = f"weights of {self.layers} layers expand to the map"
-                return self.realizable([first, *inner.attention], inner.values, words)
+        if inner.values is not None and self._expands((first, *inner.attention), inner.values):
+            words = f"weights of {self.layers} layers expand to the map"
+            return self.realizable([first, *inner.attention], inner.values, words)
         return self.answer("undecided", f"{reason}; of the map behind M_1: {inner.reason}"[:300])
 
     def _second_attention(self, first: Array, L: Array) -> tuple[Array | None, list[Any]]:
