@@ -405,3 +405,16 @@ def test_the_command_writes_the_library_beside_the_file(
 def test_what_proves_nothing_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not prove"):
         export_certificate(Path(__file__).parents[1] / "golden" / "inputs" / "certificate_forged_rank.json")
+
+
+@pytest.mark.parametrize("tokens", [8, 12])
+def test_fewer_tokens_than_the_claim_has_are_said(tokens: int, tmp_path: Path) -> None:
+    """Beyond eight the theorem is one about the tokens of the witness, and says so in the file and in its words."""
+    path = tmp_path / "certificate.json"
+    answer = dimension(Architecture((2, 2, 2), 1, tokens=tokens), prove=True, method="minor")
+    record = certify_dimension(answer).to_json()
+    path.write_text(json.dumps(record))
+    made, used = export_certificate(path), record["witness"]["lower"]["tokens"]
+    said = f" for {used} tokens in place of {tokens}"
+    assert said in made.words if tokens > 8 else "in place of" not in made.text + made.words
+    assert f"The theorem speaks{said}." in made.text or tokens == 8

@@ -77,7 +77,9 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
     )
     sizes = listed((_size(layer) for layer in architecture.layers), "; ")
     flags = f"{str(architecture.residual).lower()} {str(architecture.mask.hides).lower()}"
-    text = (
+    # What is said of fewer tokens bounds the dimension for all from below; that it is no larger then is T1–T4 alone.
+    where = "" if every >= architecture.tokens else f" for {every} tokens in place of {architecture.tokens:,}"
+    text = (f"(* The theorem speaks{where}. *)\n" if where else "") + (
         f"Definition sh : shape := Shape {flags} {every} {architecture.heads} {sizes}.\n"
         f"Definition w : list Z := {integers(int(x) for x in minor.weights.vector())}.\n"
         f"Definition samples : list (list (list Z) * list (list Z)) := {samples}.\n"
@@ -91,7 +93,7 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
             f"  apply (dimension_at_least {p}%uint63 sh w samples columns {inverse}).\n"
             f"  {IS_TRUE}.\nQed.\n"
         )
-        return text, f"the dimension is at least {value}: so many derivatives are independent at a point"
+        return text, f"the dimension is at least {value}: so many derivatives are independent at a point{where}"
     text += (
         f"Definition fields : list (nat * rule) := {listed(chosen.names)}.\n"
         f"Definition places : list nat := map Z.to_nat {integers(chosen.places)}.\n"
@@ -99,7 +101,7 @@ def dimension_theorem(claim: Mapping[str, Any], witness: Mapping[str, Any]) -> t
         f"  apply (dimension_equals {p}%uint63 sh {value} w samples columns {inverse}\n"
         f"    fields places {_words(chosen.inverse.tolist())}).\n  {IS_TRUE}.\nQed.\n"
     )
-    return text, f"the dimension is {value}: the derivative in the weights has this rank on a dense set of weights"
+    return text, f"the dimension is {value}: the derivative in the weights has this rank on a dense set{where}"
 
 
 def _choose_point(
