@@ -156,7 +156,9 @@ def head_invariants(head: Head, kind: Kind, domain: Domain, pivot: int, is_hidde
     rows = domain.zeros((0, 1))
     if not kind.has_linear_values:
         rows, W = joined(head, "V"), domain.eye(len(head.V)) if head.O is None else head.O
-    flat = [x.ravel() for x in whole]
+    # Who attends to one token alone gives it the weight 1, whatever the scores are.
+    shows_scores = not (kind.is_normalised and kind.options.get("memory") == 1)
+    flat = [x.ravel() for x in whole] if shows_scores else []
     return HeadInvariants(
         whole=np.concatenate(flat) if flat else domain.zeros((0,)),
         channels=np.concatenate(channels, axis=1) if channels else domain.zeros((0, 1)),
