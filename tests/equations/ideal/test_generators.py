@@ -176,6 +176,21 @@ def test_macaulay2_kernel_of_the_ring_map_has_the_same_minimal_generators(a: int
     assert Counter(map(int, out)) == {n: count for n, count in expected.items() if count}
 
 
+LISTED = [
+    *(Variety(2, a, d_out=rows) for a in (1, 2) for rows in (2, 3)),
+    Variety(2, 1, d_out=2, heads=2, value_width=1),
+    Variety(3, 1, tokens=1),
+]
+
+
+@needs_macaulay2
+@pytest.mark.parametrize("model", LISTED, ids=str)
+def test_macaulay2_finds_the_dimension_and_the_degree_of_the_other_lists(model: Variety) -> None:
+    """Several rows on a plane, two heads there, one token: dimension and degree are printed, and are those of I."""
+    text = to_program(model, vectors_of(model), SYSTEMS["m2"])
+    assert ", degree " in text and run_macaulay2(text) == ["true"] * 3
+
+
 @pytest.mark.skipif(shutil.which("Singular") is None, reason="Singular is not installed")
 def test_singular_reads_our_generators(tmp_path) -> None:
     model = Variety(3, 3)

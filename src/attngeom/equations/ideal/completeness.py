@@ -14,7 +14,13 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 
 from attngeom.equations.ideal.degrees import OnWeight, Run
-from attngeom.equations.ideal.formulas import cone_dimension, effective_rank, generator_modules, variety_degree
+from attngeom.equations.ideal.formulas import (
+    cone_dimension,
+    determinantal_degree,
+    effective_rank,
+    generator_modules,
+    variety_degree,
+)
 from attngeom.equations.ideal.koszul import check_last_degrees, last_syzygy_degree
 from attngeom.equations.ideal.limits import Limits, OverBudget, check
 from attngeom.equations.ideal.records import CompletenessCheck, CompletenessResult, WeightResult, make_module
@@ -192,20 +198,28 @@ ONE_TOKEN: dict[int, tuple[tuple[int, Weight], ...]] = {1: ((4, ((7, 3, 2),)),),
 """d = 3, one token, one output row: by attention rank."""
 
 
-def _listed(variety: Variety) -> tuple[int, tuple[tuple[int, Weight], ...]] | None:
-    """The affine dimension and all modules of the lists beside Theorem 6; None where none is known."""
+ONE_TOKEN_DEGREES = {1: 15, 2: 21}
+"""Of the cubics in three variables that are three lines, or a line and a conic."""
+
+
+def _listed(variety: Variety) -> tuple[int, int | None, tuple[tuple[int, Weight], ...]] | None:
+    """Affine dimension, degree and all modules of the lists beside Theorem 6; None where none is known."""
     d, rows, heads, rank = variety.d, variety.d_out, variety.heads, min(variety.a, 2)
     if variety.hidden or variety.num_targets != d:
         return None
     if not variety.has_cross:
-        return (6 + rank, ONE_TOKEN[rank]) if (d, rows, heads) == (3, 1, 1) and not variety.residual else None
+        is_known = (d, rows, heads) == (3, 1, 1) and not variety.residual
+        return (6 + rank, ONE_TOKEN_DEGREES[rank], ONE_TOKEN[rank]) if is_known else None
     if d != 2:
         return None
     if heads == 1:
         is_free = variety.value_width is None or variety.value_width >= 2
-        return (2 * rows + 1 + rank, PLANE[rank]) if rows > 1 and is_free else None
+        degree = variety_degree(d, rank, d, rows)
+        return (2 * rows + 1 + rank, degree, PLANE[rank]) if rows > 1 and is_free else None
     is_least = (heads, rank, variety.value_width, variety.residual) == (2, 1, 1, False)
-    return (min(2 * rows + 6, 6 * rows), PLANE_HEADS) if is_least else None
+    # Two rows: the 3×4 matrices of rank two.
+    degree = {1: 1, 2: determinantal_degree(4, 3, 2)}.get(rows)
+    return (min(2 * rows + 6, 6 * rows), degree, PLANE_HEADS) if is_least else None
 
 
 def complete_variety(variety: Variety) -> CompletenessResult:
@@ -231,14 +245,14 @@ def complete_variety(variety: Variety) -> CompletenessResult:
             )
         rows, d = variety.d_out, variety.d
         groups = (rows, d, d) if variety.has_cross else (d,)
-        kept = [(n, shapes) for n, shapes in listed[1] if all(len(part) <= size for part, size in zip(shapes, groups))]
+        kept = [(n, shapes) for n, shapes in listed[2] if all(len(part) <= size for part, size in zip(shapes, groups))]
         result = CompletenessResult(
             standing="theorem",
             reason="these modules are all minimal generators, in all degrees",
             theorem="docs/theorems/open-problems.md",
             modules=tuple((n, make_module(shapes, 1, groups)) for n, shapes in kept),
             dimension=listed[0],
-            variety_degree=None,
+            variety_degree=listed[1],
         )
     if variety.tokens is None or not variety.has_cross:
         return result

@@ -22,14 +22,16 @@ from pathlib import Path
 
 import numpy as np
 
+from attngeom.equations.ideal.completeness import complete_variety
 from attngeom.equations.ideal.coordinates import coordinates
-from attngeom.equations.ideal.formulas import generator_shapes, variety_degree
+from attngeom.equations.ideal.formulas import variety_degree
 from attngeom.equations.ideal.generators import HighestWeightVector, ModuleSpace, module_spaces, write_terms
 from attngeom.equations.ideal.limits import check
+from attngeom.equations.ideal.records import CompletenessResult
 from attngeom.equations.variety import Variety
 from attngeom.errors import InputError
 from attngeom.exact.domains.polynomials import Polynomial, format_terms
-from attngeom.exact.partitions import module_dimension
+from attngeom.exact.partitions import module_dimension, strip
 from attngeom.files import to_json, write_atomic
 from attngeom.limits.memory import GENERATOR_BYTES
 
@@ -176,28 +178,37 @@ def _power_product(factors: Sequence[int], names: Sequence[str]) -> str:
 
 
 def expected_invariants(variety: Variety) -> tuple[int, int | None] | None:
-    """The dimension of the affine cone and the degree, where there is a formula: one head, two tokens or more.
+    """The dimension of the affine cone and the degree, where the ideal is known, or for one head at t ≥ 2.
 
-    Pairs (A, V) of bounded ranks up to one scale; the degree is that of one row.
+    Pairs (A, V) of bounded ranks up to one scale.
 
     >>> expected_invariants(Variety(3, 2)), expected_invariants(Variety(3, 2, d_out=2))
-    ((10, 108), (13, None))
+    ((10, 108), (13, 2376))
+    >>> expected_invariants(Variety(2, 1, d_out=2, heads=2, value_width=1)), expected_invariants(Variety(3, 1, tokens=1))
+    ((10, 6), (7, 15))
     """
+    known = known_list(variety)
+    if known is not None:
+        return known.dimension, known.variety_degree
     if not variety.is_plain or not variety.has_cross:
         return None
-    rank, value, d, m = variety.rank_bound, variety.value_rank, variety.d, variety.num_targets
-    dimension = rank * (d + m - rank) + value * (d + variety.d_out - value) - 1
-    one_row = variety.d_out == 1 and variety.tokens is None
-    return dimension, variety_degree(d, variety.a, m) if one_row else None
+    rank, d, m, rows = variety.rank_bound, variety.d, variety.num_targets, variety.d_out
+    return rank * (d + m - rank) + d * rows - 1, variety_degree(d, variety.a, m, rows)
 
 
-def is_complete(variety: Variety, vectors: Sequence[HighestWeightVector]) -> bool:
-    """Whether these are all minimal generators, by the list of Theorem 6 (one row, cross-column coordinates)."""
-    if not variety.is_plain or variety.d_out > 1 or variety.tokens is not None:
-        return False
-    strip = [(v.degree, *(tuple(x for x in shape if x) for shape in v.shapes)) for v in vectors]
-    every = generator_shapes(variety.d, variety.a, variety.num_targets)
-    return sorted(strip) == sorted((n, tuple(x for x in lam if x), tuple(x for x in mu if x)) for n, lam, mu in every)
+def known_list(variety: Variety) -> CompletenessResult | None:
+    """All minimal generators in all degrees, where a theorem lists them and no linear relation is among them."""
+    try:
+        known = complete_variety(variety)
+    except InputError:
+        return None
+    return None if known.linear_relations or variety.residual else known
+
+
+def is_complete(known: CompletenessResult, vectors: Sequence[HighestWeightVector]) -> bool:
+    """Whether these are all minimal generators, by the list of the theorem."""
+    given = Counter((v.degree, tuple(map(strip, v.shapes))) for v in vectors)
+    return given == Counter((n, tuple(map(strip, module.shapes))) for n, module in known.modules)
 
 
 def describe_ideal(variety: Variety, expected: tuple[int, int | None] | None) -> list[str]:
@@ -234,14 +245,14 @@ def to_program(variety: Variety, vectors: Sequence[HighestWeightVector], system:
     ]
     sizes = ", ".join(f"{key} = {value}" for key, value in variety.describe().items() if value not in (None, False))
     weights, images = coordinates(variety).parametrization()
-    expected = expected_invariants(variety)
+    known, expected = known_list(variety), expected_invariants(variety)
     lines = system.program(
         f"minimal generators, {variety.model}: {sizes}",
         names,
         generators,
         (weights, images),
         describe_ideal(variety, expected),
-        expected if whole and is_complete(variety, vectors) else None,
+        expected if whole and known is not None and is_complete(known, vectors) else None,
     )
     return "".join(f"{line}\n" for line in lines)
 

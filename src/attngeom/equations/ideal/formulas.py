@@ -65,21 +65,22 @@ def determinantal_degree(rows: int, columns: int, rank: int) -> int:
     return numerator // prod(comb(rank + i, rank) for i in range(columns - rank))
 
 
-def variety_degree(d: int, a: int, targets: int) -> int | None:
-    """The degree of the projective variety: C(d-2 + α(d+targets-α), d-1) · deg{rank ≤ α}, halved if α = 1 < d.
+def variety_degree(d: int, a: int, targets: int, rows: int = 1) -> int | None:
+    """The degree of the projective variety of rows×d matrices V and d×targets matrices A of rank ≤ a.
 
-    Of P(V) × the determinantal variety under O(1,1), over the degree of the map (v, A) ↦ y. None if the product has too
-    many factors.
+    P(V) × P(A) is mapped by forms of bidegree (1, 1) without common zero: C(p + q, p) · deg{rank ≤ a}, p and q the
+    dimensions, halved if rk A = rk V = 1 < d, where (v qᵀ, h kᵀ) is a second point ([G] Theorem 3.2). None if the
+    product has too many factors.
 
-    >>> variety_degree(2, 1, 2), variety_degree(2, 2, 2), variety_degree(3, 1, 3)
-    (3, 4, 45)
+    >>> variety_degree(2, 1, 2), variety_degree(2, 2, 2), variety_degree(3, 1, 3), variety_degree(2, 2, 2, rows=2)
+    (3, 4, 45, 20)
     """
     rank = effective_rank(d, a, targets)
-    inner = rank * (d + targets - rank) - 1
-    if max(rank * (targets - rank), inner) > FORMULA_FACTORS or d > BINOMIAL_FACTORS:
+    inner, outer = rank * (d + targets - rank) - 1, rows * d - 1
+    if max(rank * (targets - rank), inner) > FORMULA_FACTORS or min(inner, outer + 1) > BINOMIAL_FACTORS:
         return None
-    total = comb(d - 1 + inner, d - 1) * determinantal_degree(d, targets, rank)
-    return total // 2 if rank == 1 < d else total
+    total = comb(outer + inner, min(outer, inner)) * determinantal_degree(d, targets, rank)
+    return total // 2 if rank == rows == 1 < d else total
 
 
 def generator_shapes(d: int, a: int, targets: int) -> list[tuple[int, Partition, Partition]]:
