@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from attngeom.programs import trace
+from attngeom.programs.arithmetic import RealArithmetic
+from attngeom.programs.association import multiply_weights_first
+from attngeom.programs.operations import Point
+from attngeom.programs.passes import run, value
 from attngeom.rank.analysis import analyze, certify_network
 from attngeom.rank.cuts import cut, find_cuts, weights_behind
 from attngeom.verification import verify
@@ -78,3 +82,62 @@ def test_a_tied_embedding_is_free_of_what_was_computed_from_it():
     certificate = certify_network(answer)
     assert verify(certificate).standing == "certified"
     assert standalone(certificate.to_json())[0] == "valid"
+
+
+def softmax(s):
+    e = np.exp(s)
+    return e / e.sum(-1, keepdims=True)
+
+
+def graph_attention(w, x):
+    h = x @ w["W"].T
+    scores = (h @ w["a"])[:, None] + (h @ w["b"])[None]
+    return softmax(np.where(scores > 0, scores, scores / 4)) @ h
+
+
+def attention_on_hidden(w, x):
+    h = x @ w["W"].T
+    return softmax((h @ w["A"]) @ h.T) @ h
+
+
+def pointers(w, x):
+    h = np.tanh(x) @ w["W"].T
+    return softmax(w["A"] @ h.T) @ h
+
+
+READERS = {
+    # W, and what is read off h = Wx: a form on two numbers each, a form on pairs of them, two forms.
+    "graph attention": (graph_attention, {"W": (3, 2), "a": 3, "b": 3}, 12, 10),
+    "attention on a hidden vector": (attention_on_hidden, {"W": (3, 2), "A": (3, 3)}, 15, 10),
+    "pointers": (pointers, {"W": (3, 2), "A": (2, 3)}, 12, 10),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_read_off_a_hidden_vector_is_a_product_of_weights(name):
+    network, weights, parameters, dimension = READERS[name]
+    answer = analyze(network, (3, 2), weights=weights)
+    assert (answer.parameters, answer.dimension, answer.standing) == (parameters, dimension, "proven")
+    assert answer.upper.method == "derived"
+    certificate = certify_network(answer)
+    assert verify(certificate).valid
+    assert standalone(certificate.to_json())[0] in ("valid", "unknown")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_another_order_of_products_is_the_same_function(name):
+    network, weights, *_ = READERS[name]
+    program = trace(network, (3, 2), weights=weights)
+    other = multiply_weights_first(program)
+    assert other is not None and other.digest != program.digest
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        tensors = {k: rng.standard_normal(s)[None] for k, s in {**program.parameters, **program.inputs}.items()}
+        point = Point(RealArithmetic(), tensors)
+        ours, theirs = (value(own, run(own, point)) for own in (program, other))
+        assert np.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_products_that_are_larger_than_their_factors_stay():
+    program = trace(lambda w, x: w["B"] @ (w["A"] @ x), 5, weights={"A": (1, 5), "B": (5, 1)})
+    assert multiply_weights_first(program) is None

@@ -111,6 +111,7 @@ VOCABULARY_SEQUENCES = 4096  # Sequences of tokens of a finite vocabulary, all o
 # programs
 TRACED_WEIGHTS = 10**8  # Weights of a program that is built.
 TRACED_NODES = 200_000  # Steps of a program.
+TRANSPOSED_AXES = 4  # Axes of an array whose permutations are recognised: there are 24.
 UNROLLED_POWER = 64  # Exponents of powers that are written as products.
 FACTORED_BITS = 128  # Of numerators and denominators under a logarithm: they are factored in milliseconds.
 

@@ -13,8 +13,9 @@ import numpy as np
 from attngeom.errors import InputError
 from attngeom.exact.residues import Elimination
 from attngeom.limits.shown import LAW_EXAMPLES
-from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS
+from attngeom.limits.work import COUNTED_SAMPLES, KERNEL_WEIGHTS, SLICED_WEIGHTS
 from attngeom.programs import Program, trace
+from attngeom.programs.association import multiply_weights_first
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.rank.chance import LikelyRank, estimate_rank
 from attngeom.rank.cuts import weights_behind
@@ -190,6 +191,13 @@ def analyze(
     lower = bound_rank(program, seed, progress)
     lower, rank_proof = prove_free_rank(lower, progress)
     upper = bound_above(lower, seed, progress)
+    if lower.value < upper.value and program.num_parameters <= SLICED_WEIGHTS:
+        other = multiply_weights_first(program)
+        again = None if other is None else bound_rank(other, seed, progress)
+        above = None if again is None else bound_above(again, seed, progress)
+        if other is not None and again is not None and above is not None and above.value < upper.value:
+            program, upper = other, above
+            lower, rank_proof = prove_free_rank(again, progress)
     if lower.value < upper.value and lower.point.pattern_places:
         lower, rank_proof = prove_free_rank(bound_in_varied_regions(lower, upper.value, seed), progress)
     likely = None
