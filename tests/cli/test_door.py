@@ -38,6 +38,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def write_shards(source: Path, place: Path) -> None:
+    """The same model in two files with an index."""
+    place.mkdir()
+    state = load_file(source / "model.safetensors")
+    homes = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(state)}
+    for home in set(homes.values()):
+        save_file({name: state[name] for name in state if homes[name] == home}, place / home)
+    (place / "model.safetensors.index.json").write_text(json.dumps({"weight_map": homes}))
+    (place / "config.json").write_text((source / "config.json").read_text())
+
+
 def call(capsys, *words: object) -> dict:
     assert run([*map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -47,6 +58,9 @@ def test_models_go_through_the_same_door(folder, capsys):
     assert call(capsys, "compare", folder / "a", folder / "b")["same_function"] is True
     file = folder / "a" / "model.safetensors"
     assert call(capsys, "compare", file, folder / "b")["same_function"] is True
+    write_shards(folder / "a", folder / "s")
+    index = folder / "s" / "model.safetensors.index.json"
+    assert call(capsys, "compare", file, index)["same_function"] is True
     assert call(capsys, "inspect", folder / "a")["family"] == "llama"
     assert call(capsys, "inspect", folder / "a" / "config.json")["family"] == "llama"
     assert call(capsys, "teleport", folder / "a", "--out", folder / "c", "--seed", 3)["check"]["same_function"]
@@ -94,6 +108,8 @@ def test_adapters_are_moved_and_have_fingerprints(folder, capsys):
         (["model", "align", "lora", "lora", "--out", "n"], "no gauge beside GL"), (["inspect", "empty"], "are missing"),
         (["teleport", "lora", "--out", "n", "--parts", "qk"], "--parts given for a LoRA adapter"),
         (["model", "fingerprint", "w.json"], "leave out the word model"), (["dim", "a"], "attngeom model)"),
+        (["inspect", "s/model-1.safetensors"], "give its folder"), (["inspect", "plain.safetensors"], "begin with"),
+        (["compare", "lora/adapter_config.json", "a"], "LoRA adapter"), (["model", "inspect", "text"], "give a folder"),
         (["compare", "a", "nowhere"], "does not exist"), (["canonicalize", "a", "--out", "b"], "exists already"),
     ],
 )  # fmt: skip
@@ -104,9 +120,12 @@ def test_what_is_not_read_is_told_in_one_line(folder, capsys, words, text):
     (folder / "pickled").mkdir()
     (folder / "pickled" / "config.json").write_text(json.dumps(dict(LLAMA)))
     (folder / "pickled" / "pytorch_model.bin").write_bytes(b"PK")
+    save_file({"a": np.eye(3)}, folder / "plain.safetensors")
+    (folder / "text").write_text("words")
+    write_shards(folder / "a", folder / "s")
     names = {path.name for path in folder.iterdir()} | {"n", "nowhere"}
     before = set(folder.iterdir())
-    assert run([str(folder / word) if word in names else word for word in words]) == 2
+    assert run([str(folder / word) if word.split("/")[0] in names else word for word in words]) == 2
     error = capsys.readouterr().err.strip()
     assert text in error and len(error.splitlines()) == 1 and len(error) <= 200
     assert set(folder.iterdir()) == before

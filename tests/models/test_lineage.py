@@ -140,6 +140,17 @@ def test_layers_of_two_parents_are_told_apart():
     assert named == [0, 1, 2, 2]
 
 
+def test_the_test_that_is_told_first_is_that_of_the_token_table():
+    """A merge by layers may be more like the parent that its tokens are not of."""
+    one, other = random_model(SMALL, 1), random_model(SMALL, 2)
+    child = disguised(stacked([(one, 0), (other, 1), (other, 2)], one), 3)
+    found = lineage(child, [other, one], unused=range(60, 90))
+    record = found.to_json()["test"]
+    assert found.best.path == found.parents[0].path and found.parents[0].test.p > 0.01
+    assert record["own"] == 30 and record["p"] == found.parents[1].test.p == found.tested.test.p
+    assert found.tested is found.parents[1] and "parent" in record
+
+
 def test_pruned_heads_and_units_are_found_again():
     base = random_model(SMALL, 1)
     state = state_of(base)

@@ -44,6 +44,8 @@ VERDICTS = {True: 0, False: EXIT_NEGATIVE, None: EXIT_UNDECIDED}
 """Exit codes of yes, no and cannot be told."""
 WEIGHTS_COMMANDS = ("compare", "inspect", "canonicalize", "teleport", "fingerprint")
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+MODEL_FILES = ("config.json", "model.safetensors.index.json")
+"""Files that stand for the folder of their model."""
 Kind = Literal["weights", "model", "other"]
 COMPLETION = "_ATTNGEOM_COMPLETE"
 """The variable by which a shell asks for completions."""
@@ -191,7 +193,8 @@ def lead(arguments: list[str]) -> list[str]:
         return arguments
     odd = next((path for path, kind in kinds.items() if kind == "weights"), None)
     if odd is not None:
-        raise InputError(f"{odd.name[:60]} is no model, {models[0].name[:60]} is one; give two of one kind")
+        known = models[0].name[:60] or models[0]
+        raise InputError(f"{odd.name[:60]} is no model, {known} is one; give two of one kind")
     return [*arguments[:place], "model", *arguments[place:]]
 
 
@@ -210,7 +213,7 @@ def kind_of(path: Path) -> Kind:
         return "model"
     if path.is_file():
         refuse_format(path)
-    if path.name in ("config.json", *ADAPTER_FILES) and path.is_file():
+    if path.name in (*MODEL_FILES, *ADAPTER_FILES) and path.is_file():
         return "model"
     if path.suffix == ".safetensors" and path.is_file():
         return "weights" if _is_idealised(path) or not (path.parent / "config.json").is_file() else "model"

@@ -101,7 +101,9 @@ def weights_to_json(weights: Weights) -> dict[str, Any]:
     [['7']]
     """
     if weights.domain != QQ:
-        raise DomainError(f"weights over {weights.domain.name} given; JSON files hold rational weights")
+        raise DomainError(
+            f"weights over {weights.domain.name} given; JSON files hold exact ones, give a name in .safetensors"
+        )
     tensors = {name: [[str(x) for x in row] for row in array] for name, array in weights.tensors()}
     header = {"format": "attngeom/weights", "version": 1, "architecture": weights.architecture.to_json()}
     return {**header, "tensors": tensors}
@@ -129,7 +131,9 @@ def read_weights(path: str | Path) -> Weights:
         return weights_from_json(read_json(path), str(path))
     with open_tensors(path) as stream:
         if METADATA_KEY not in stream.metadata:
-            raise FormatError(f"{path}: metadata key {METADATA_KEY!r} is missing; import foreign checkpoints first")
+            raise FormatError(
+                f"{path}: no weights of attngeom; put config.json of its model beside it, or begin with attngeom import"
+            )
         architecture = Architecture.from_json(parse_json(stream.metadata[METADATA_KEY], f"{path}: architecture"))
         architecture.check_storable()
         shapes = dict(architecture.tensor_shapes())
@@ -167,7 +171,7 @@ def write_weights(weights: Weights, path: str | Path, dropped: Mapping[str, str]
     if path.suffix != ".safetensors":
         raise InputError(f"{path} given; the name must end in .safetensors (floats) or .json (exact weights)")
     if weights.domain != RR:
-        raise DomainError(f"weights over {weights.domain.name} given for {path}; exact weights are written as .json")
+        raise DomainError(f"weights over {weights.domain.name} given for {path}; exact weights need a name in .json")
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.tensors()}
     metadata = {METADATA_KEY: json.dumps(weights.architecture.to_json())}
     if dropped:

@@ -21,7 +21,7 @@ from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.layout.tables import read_linear
 from attngeom.models.module_names import to_disk_names
 from attngeom.models.quantised import restored
-from attngeom.models.reading import ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
+from attngeom.models.reading import INDEX, ROUNDOFF, Header, Tensors, open_file, open_folder, read_config, wrap_state
 from attngeom.models.specification import LogitHead, Norm, Stack, TransformerBlock, TransformerSpec
 from attngeom.models.unread import Unread, is_copy, is_used, reason_of
 
@@ -357,16 +357,16 @@ def _outer(model: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
 def open_model(source: Any, config: Mapping[str, Any] | None = None) -> Model:
     """A transformer from a folder or safetensors file, a state dict with its config, or a module with both.
 
-    A folder (or its config.json) needs config.json and safetensors weights, in one file or in shards with an index, or
-    one GGUF file, read with the config.json beside it. A module is anything with ``state_dict()`` and ``config`` (torch
-    is not imported). Every tensor that the config asks for is checked for its name, shape and type before the function
-    returns; values are loaded later, layer by layer.
+    A folder needs config.json and safetensors weights, in one file or in shards with an index, or one GGUF file, read
+    with the config.json beside it; config.json and the index stand for their folder. A module is
+    anything with ``state_dict()`` and ``config`` (torch is not imported). Every tensor that the config asks for is
+    checked for its name, shape and type before the function returns; values are loaded later, layer by layer.
     """
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.exists():
             raise InputError(f"{path} does not exist; give a folder with config.json and safetensors weights")
-        path = path.parent if path.name == "config.json" else path
+        path = path.parent if path.name in ("config.json", "adapter_config.json", INDEX) else path
         folder = path if path.is_dir() else path.parent
         path = _only_gguf(path)
         if path.suffix.lower() == ".gguf" and path.is_file():

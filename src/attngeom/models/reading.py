@@ -98,7 +98,7 @@ class Tensors:
         """The header of a tensor that must exist with this shape and a real type."""
         header = self.headers.get(name)
         if header is None:
-            raise InputError(f"{self.name}: tensor {name[:80]} is missing; config.json asks for it")
+            raise InputError(f"{self.name}: tensor {name[:80]} is missing; config.json asks for it, give all files")
         if header.shape != shape:
             given, needed = list(header.shape), list(shape)
             raise InputError(f"{self.name}: tensor {name[:80]} has shape {given}; config.json asks for {needed}")
@@ -190,6 +190,10 @@ def open_folder(folder: Path) -> Tensors:
 def open_file(path: Path) -> Tensors:
     """The tensors of one safetensors file."""
     refuse_format(path)
+    if path.suffix != ".safetensors":
+        raise FormatError(f"{path} has no weights of a model; give a folder with config.json and safetensors weights")
+    if (path.parent / INDEX).exists() and path.name in _read_index(path.parent):
+        raise InputError(f"{path} is one shard of several; give its folder, {path.parent}")
     return _open_shards(path.parent, {path.name: None})
 
 
@@ -225,7 +229,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             "merge_and_unload), save that and give its folder, or give two adapters to compare"
         )
     if not (folder / "config.json").exists():
-        raise InputError(f"{folder} has no config.json; the config of the checkpoint is required")
+        raise InputError(f"{folder} has no config.json; a folder with that of its model is required")
     config = read_json(safe_path(folder, "config.json"))
     if not isinstance(config, dict):
         raise InputError(f"{folder / 'config.json'}: a JSON object is required")
@@ -263,7 +267,7 @@ def _open_shards(folder: Path, shards: Mapping[str, Set[str] | None], known: Dat
             names = sorted(stream.keys())
             slices = {name: stream.get_slice(name) for name in names}
         except (SafetensorError, OSError) as error:
-            raise FormatError(f"{path}: not a whole safetensors file: {str(error)[:80]}") from None
+            raise FormatError(f"{path}: not a whole safetensors file: {str(error)[:80]}; copy it again") from None
         if listed is not None and listed != set(names):
             odd = sorted(listed ^ set(names))[0]
             raise FormatError(f"{path}: the index and the shard disagree about tensor {odd[:80]}; rewrite the index")

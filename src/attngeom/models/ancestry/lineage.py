@@ -109,12 +109,21 @@ class Lineage(Result):
         """The parent that is most like the child."""
         return _best(self.parents)
 
+    @property
+    def tested(self) -> Parentage | None:
+        """The parent of least p, which is times the number of parents; of a merge, that of the token table."""
+        tests = [(parent.test.p, i) for i, parent in enumerate(self.parents) if parent.test is not None]
+        return self.parents[min(tests)[1]] if tests else None
+
     def to_json(self) -> dict[str, Any]:
-        test, untested = self.best.test, self.best.untested
+        tested, test = self.tested, None
+        if tested is not None and tested.test is not None:
+            test = {"parent": tested.path, **tested.test.to_json()}
         return {
             "child": self.child, "parents": [parent.to_json() for parent in self.parents],
-            "reference": self.table.to_json(), "test": None if test is None else test.to_json(),
-            "untested": untested or None, **self.select("standing", "reason", "seed"),
+            "reference": self.table.to_json(), "test": test,
+            "untested": (self.best.untested or None) if test is None else None,
+            **self.select("standing", "reason", "seed"),
         }  # fmt: skip
 
     def rows(self) -> Mapping[str, Any]:
