@@ -196,7 +196,7 @@ class GeneralLinear(Matrices):
             if duals is None:
                 solution = lapack.lstsq(rows[copy].T, goal[copy].T).T
             else:
-                solution = _match_both(goal[copy], rows[copy], *(_beside(part, copy, len(rows)) for part in duals))
+                solution = _match_both(goal[copy], rows[copy], *(beside(part, copy, len(rows)) for part in duals))
             usable = lapack.matrix_rank(solution) == len(solution)
             matrices[copy] = solution if usable else np.eye(len(solution))
         return matrices
@@ -239,7 +239,7 @@ class GeneralLinear(Matrices):
         return MEAN_ROUNDING * kept, MEAN_ROUNDING * seen
 
 
-def _beside(dual: Array, copy: int, copies: int) -> Array:
+def beside(dual: Array, copy: int, copies: int) -> Array:
     """The dual rows of all heads that share one copy, side by side."""
     own = dual.reshape(copies, len(dual) // copies, *dual.shape[1:])[copy]
     return np.concatenate(list(own), axis=-1)

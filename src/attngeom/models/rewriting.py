@@ -20,6 +20,7 @@ from attngeom.groups.gauges import DEFAULT, Gauge, fix_pair
 from attngeom.groups.sampler import Sampler
 from attngeom.limits.rounding import RANDOM_CONDITION
 from attngeom.models.affine import Affine
+from attngeom.models.even_sizes import even_sizes
 from attngeom.models.folding import express, unfold_like
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import write_layer, write_norm
@@ -329,7 +330,8 @@ class Aligned(Rewrite):
         symmetry = recover(block, even, source, ordered=bool(stack.relative_buckets))
         memory = near.memory() if block.cross is not None else None
         stored = self.target.layer(layer)
-        moved = unfold_like(block, act(block, symmetry.moved, inverse(gauge)), stored, pattern, memory)
+        beside = even_sizes(block, even, symmetry.moved)
+        moved = unfold_like(block, act(block, beside, inverse(gauge)), stored, pattern, memory)
         if near.is_taken_up(layer):
             moved = moved.with_(norms={**moved.norms, "mlp.stream": stored.norms["mlp.stream"]})
         return moved
