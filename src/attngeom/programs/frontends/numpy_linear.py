@@ -104,8 +104,8 @@ def lower_upper(a: Traced) -> Traced:
     first, b, c, d = lower_upper(x[..., :h, :h]), x[..., :h, h:], x[..., h:, :h], x[..., h:, h:]
     right = solve_triangular(lambda y: y, first, b, upper=False, unit=True)
     # C U⁻¹, from its transpose.
-    turned = [np.swapaxes(y, -1, -2) for y in (first, c)]
-    left = np.swapaxes(solve_triangular(lambda y: y, *turned, upper=False, unit=False), -1, -2)
+    swapped = [np.swapaxes(y, -1, -2) for y in (first, c)]
+    left = np.swapaxes(solve_triangular(lambda y: y, *swapped, upper=False, unit=False), -1, -2)
     top: Any = np.concatenate([first, right], axis=-1)
     return np.concatenate([top, np.concatenate([left, lower_upper(d - left @ right)], axis=-1)], axis=-2)
 
