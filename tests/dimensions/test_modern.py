@@ -85,3 +85,9 @@ def test_answers():
         dimension(Architecture((3, 3), 2, kind="kda", bias=True), method="theorem")
     with pytest.raises(InputError, match="auto, theorem or minor"):
         dimension(Architecture((3, 3), 2, kind="kda"), method="krylov")
+
+
+def test_more_tokens_are_taken_where_few_do_not_reach_the_bound():
+    """Heads with more planes than coordinates: three tokens under a mask show one dimension less than four do."""
+    answer = dimension(Architecture((2, 1), 4, tokens=4, kind="sigmoid", alibi="fixed", rope=True, causal=True), seed=0)
+    assert (answer.dimension, answer.standing) == (14, "proven")

@@ -272,6 +272,8 @@ def _from_program(
         raise ArithmeticError(f"rank {lower.value} exceeds the upper bound {upper.value} for {architecture}")
     standing: Standing = lower.standing if lower.value == upper.value else "undecided"
     value, reason = lower.value, f"{lower.reason}; at most {upper.value}: {upper.reason}"
+    if lower.value < upper.value:
+        reason = f"between {lower.value} and {upper.value}, the lower bound is given: {reason}"
     if standing != "proven" and theorem is not None:
         standing, value = "theorem", theorem.value
         reason = f"{theorem.source}; the computed lower bound is {lower.value}"

@@ -104,12 +104,16 @@ def program_bounds(
     """
     started = time.perf_counter()
     given, architecture = architecture, without_idle_values(architecture)
-    tokens = sampled_tokens(architecture)
+    few = sampled_tokens(architecture)
     upper = orbit_bound(architecture, seed)
-    try:
-        lower, rank = _lower_mod_p(architecture, tokens, upper.value, seed, progress)
-    except SingularError:
-        lower, rank = _lower_by_balls(architecture, upper.value, seed), None
+    # Rotary planes beyond the width, and others, are told by more tokens than most kinds need.
+    for tokens in dict.fromkeys((few, min(2 * few, architecture.tokens))):
+        try:
+            lower, rank = _lower_mod_p(architecture, tokens, upper.value, seed, progress)
+        except SingularError:
+            lower, rank = _lower_by_balls(architecture, upper.value, seed), None
+        if lower.value >= upper.value:
+            break
     if rank is not None and lower.value < upper.value and tokens == architecture.tokens:
         upper = _with_found_symmetries(upper, rank, seed, progress)
     idle = given.num_parameters - architecture.num_parameters
