@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import attngeom
-from attngeom.drawing import Picture
+from attngeom.drawing import Picture, draw_parts
 from attngeom.equations.ideal.records import GeneratorModule
 from attngeom.exact import QQ, RR
 from attngeom.exact.domains.polynomials import Polynomial
@@ -149,3 +149,13 @@ def test_spectra_leave_out_what_the_widths_make_zero():
     spectra = head_spectra(attngeom.random_weights(attngeom.Architecture((4, 4), 2, heads=2), attngeom.RR, seed=0))
     assert {name: len(values) for name, values in spectra.items()} == {"A 1.1": 2, "A 1.2": 2, "V 1.1": 2, "V 1.2": 2}
     assert min(map(min, spectra.values())) > 1e-9
+
+
+@pytest.mark.parametrize("count", [2, 4, 9])
+def test_legends_of_parts_lie_inside_of_the_picture(count):
+    names = {f"gl(4) on self_attention.{k}.key_projection.weight.0, query.0": 16 + k for k in range(count)}
+    picture = draw_parts("weights", {"dimension": 100} | names, "dimension")
+    picture.canvas.draw()
+    inside, legend = picture.bbox, picture.legends[0].get_window_extent()
+    assert inside.x0 <= legend.x0 and legend.x1 <= inside.x1
+    assert inside.y0 <= legend.y0 and picture.axes[0].get_window_extent().height > 20

@@ -50,24 +50,35 @@ def new_picture(title: str, width: float = 7.2, height: float = 3.2) -> tuple[Pi
     return picture, axes
 
 
+LEGEND = 112
+"""Letters of a legend beside each other below a picture."""
+
+
 def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
     """One bar split into parts; the part named ``first`` is what is left of the whole, the others are what is lost.
 
     >>> len(draw_parts("parameters", {"dimension": 23, "between": 9}, "dimension").axes[0].patches)
     2
     """
-    picture, axes = new_picture(title, height=2.0)
+    labels = {name: f"{_shorten(name, LEGEND - 20)}: {value:,}" for name, value in parts.items()}
+    # Columns of a legend are as wide as its longest label, besides the mark of each.
+    columns = max(1, min(len(parts), 4, LEGEND // (8 + max(map(len, labels.values()), default=0))))
+    picture, axes = new_picture(title, height=2.0 + 0.22 * (-(-len(parts) // columns) - 1))
     start = 0
     shades = iter(SHADES[1:])
     for name, value in parts.items():
         color = DIMENSION if name == first else next(shades, "#bbbbbb")
-        axes.barh([0], [value], left=start, color=color, edgecolor="white", label=f"{name}: {value:,}")
+        axes.barh([0], [value], left=start, color=color, edgecolor="white", label=labels[name])
         start += value
     axes.set_xlim(0, max(start, 1))
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    picture.legend(loc="outside lower center", ncols=min(len(parts), 4), frameon=False, fontsize=9)
+    picture.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
     return picture
+
+
+def _shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def draw_spectra(title: str, spectra: Mapping[str, Sequence[float]]) -> Picture:
