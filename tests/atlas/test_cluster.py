@@ -1,6 +1,7 @@
 """A real Dask scheduler with two worker processes on loopback: the serial facts, also when a worker is killed."""
 
 import json
+import logging
 import os
 import re
 import shlex
@@ -231,3 +232,11 @@ def test_a_missing_scheduler_is_named(monkeypatch):
             pass
     with pytest.raises(InputError, match="no Dask scheduler"), dask_executor("tcp://127.0.0.1:9"):
         pass
+
+
+def test_callbacks_of_a_scheduler_that_went_away_print_nothing(monkeypatch):
+    """What Dask still waits for ends in callbacks of its loop, which would print a traceback beside the one line."""
+    monkeypatch.setattr("attngeom.atlas.executors.CONNECT_SECONDS", 1)
+    with pytest.raises(InputError, match="no Dask scheduler"), dask_executor("tcp://127.0.0.1:9"):
+        pass
+    assert not any(logging.getLogger(name).isEnabledFor(logging.ERROR) for name in ("tornado.application", "asyncio"))

@@ -78,7 +78,7 @@ def dask_executor(
         # Dask would go on asking, and end in a traceback.
         raise InputError(f"scheduler {address[:60]!r} given; HOST:PORT is required, as in tcp://127.0.0.1:8786")
     # A cluster that goes away is told in one line, by whoever waits for it; Dask would add lines of its own.
-    for part in ("distributed.client", "distributed.core", "distributed.comm"):
+    for part in ("distributed.client", "distributed.core", "distributed.comm", "tornado.application", "asyncio"):
         logging.getLogger(part).setLevel(logging.CRITICAL)
     security = None
     if transport is not None:
