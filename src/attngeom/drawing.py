@@ -14,6 +14,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attngeom.limits.shown import LEGEND_LETTERS
+
 DARK, MIDDLE, LIGHT, WARM = "#1b2a41", "#4a7fb5", "#c9d7e6", "#e0a100"
 DIMENSION = MIDDLE
 """The dimension of a set of functions, in bars of parameters and in plots, wherever it is drawn."""
@@ -50,19 +52,15 @@ def new_picture(title: str, width: float = 7.2, height: float = 3.2) -> tuple[Pi
     return picture, axes
 
 
-LEGEND = 112
-"""Letters of a legend beside each other below a picture."""
-
-
 def draw_parts(title: str, parts: Mapping[str, int], first: str) -> Picture:
     """One bar split into parts; the part named ``first`` is what is left of the whole, the others are what is lost.
 
     >>> len(draw_parts("parameters", {"dimension": 23, "between": 9}, "dimension").axes[0].patches)
     2
     """
-    labels = {name: f"{_shorten(name, LEGEND - 20)}: {value:,}" for name, value in parts.items()}
+    labels = {name: f"{_shorten(name, LEGEND_LETTERS - 20)}: {value:,}" for name, value in parts.items()}
     # Columns of a legend are as wide as its longest label, besides the mark of each.
-    columns = max(1, min(len(parts), 4, LEGEND // (8 + max(map(len, labels.values()), default=0))))
+    columns = max(1, min(len(parts), 4, LEGEND_LETTERS // (8 + max(map(len, labels.values()), default=0))))
     picture, axes = new_picture(title, height=2.0 + 0.22 * (-(-len(parts) // columns) - 1))
     start = 0
     shades = iter(SHADES[1:])

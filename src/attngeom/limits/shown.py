@@ -44,6 +44,9 @@ MEMBER_WIDTH = 3  # Members of families are written out up to this width: others
 EXPORTED_MEMBERS = 200  # Members of a family in a downloaded file; the command writes all.
 FIBER_PARAMETERS = 300  # Parameters of a network whose fiber is walked on a page.
 
+# drawing
+LEGEND_LETTERS = 112  # Of a legend, beside each other below a picture.
+
 # cli
 MESSAGE_CHARACTERS = 200  # A message is one line.
 FACT_ROWS = 40  # Rows of a store that are printed unless more are asked for.
