@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from attngeom.cli.app import run
 from attngeom.errors import InputError
 from attngeom.models import Model, align, compare, forward, merge, open_model, teleport, write_merge
-from attngeom.models.adapter_merging import merge_adapters
+from attngeom.models.adapter_merging import merge_adapters, write_merged_adapter
 from attngeom.models.adapters import open_adapter
 from attngeom.models.merging import combine
 from attngeom.models.orbits import PARTS
@@ -173,6 +173,23 @@ def test_adapters_add_up(tmp_path, capsys):
     assert np.abs(change(tmp_path / "c", "base.q") - wanted).max() < 1e-5
     assert np.abs(change(tmp_path / "c", "base.v") - change(a, "base.v")).max() < 1e-5
     assert np.abs(change(tmp_path / "c", "base.k") - 0.5 * change(b, "base.k")).max() < 1e-5
+
+
+def test_ranks_of_modules_are_told_by_their_names_in_the_base(tmp_path):
+    """Loaders look for keys at the end of the name that a module has in the base, without their own wrapper."""
+    for name, rank, modules in (("a", 2, ("q", "v")), ("b", 3, ("q",))):
+        adapter(tmp_path / name, rank, rank, modules=tuple(f"model.layers.0.{m}" for m in modules))
+        state = load_file(tmp_path / name / "adapter_model.safetensors")
+        state = {f"base_model.model.{key.removeprefix('base.')}": w for key, w in state.items()}
+        save_file(state, tmp_path / name / "adapter_model.safetensors")
+    opened = [open_adapter(tmp_path / name) for name in ("a", "b")]
+    write_merged_adapter(opened, merge_adapters(opened), tmp_path / "c")
+    config = json.loads((tmp_path / "c" / "adapter_config.json").read_text())
+    assert config["r"] == 5 and config["rank_pattern"] == config["alpha_pattern"] == {"model.layers.0.v": 2}
+    for module in ("q", "v"):
+        name = f"base_model.model.model.layers.0.{module}"
+        whole = sum(change(tmp_path / part, name) for part in "ab" if part == "a" or module == "q")
+        assert np.abs(change(tmp_path / "c", name) - whole).max() < 1e-5
 
 
 def test_the_error_of_a_cut_is_exact(tmp_path):

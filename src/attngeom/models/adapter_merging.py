@@ -26,6 +26,9 @@ from attngeom.models.folders import new_folder
 from attngeom.models.merging import check_weights
 from attngeom.models.writing import WriteError
 
+WRAPPER = "base_model.model."
+"""What the names of modules in an adapter begin with."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MergedPair:
@@ -90,8 +93,9 @@ def write_merged_adapter(adapters: Sequence[Adapter], pairs: Sequence[MergedPair
     top = max(ranks.values())
     config = {key: value for key, value in adapters[0].config.items() if key not in ("alpha_pattern", "rank_pattern")}
     config |= {"r": top, "lora_alpha": top, "use_rslora": False}
-    config |= {"rank_pattern": {m: r for m, r in ranks.items() if r != top}}
-    config |= {"alpha_pattern": {m: r for m, r in ranks.items() if r != top}}
+    # Patterns are held against the names that modules have in the base, which those of files put a wrapper before.
+    others = {module.removeprefix(WRAPPER): rank for module, rank in ranks.items() if rank != top}
+    config |= {"rank_pattern": others, "alpha_pattern": others}
     targets = sorted({module.rsplit(".", 1)[-1] for module in ranks})
     config |= {"target_modules": targets} if isinstance(config.get("target_modules"), list) else {}
     with new_folder(Path(out), adapters[0].path) as temporary:
