@@ -25,8 +25,8 @@ def describe(found: Lineage, *, every: bool) -> str:
     table = found.table
     words = f"reference: {table.pairs} independent pairs, at most {table.largest_independent:.3f} alike"
     if found.best.similarity is not None and found.verdict:
-        kind = table.nearest(found.best.similarity)
-        words += f"; nearest of the derived ones: {kind.name}, {kind.least:.3f} to {kind.largest:.3f}"
+        kinds = (f"{x.name} {x.least:.3f} to {x.largest:.3f}" for x in table.nearest(found.best.similarity))
+        words += f"; nearest of the derived ones: {', '.join(kinds)}"
     lines.append(words)
     return "\n".join(lines)
 

@@ -39,10 +39,16 @@ class Reference:
     kinds: tuple[PairKind, ...]
     made_by: str
 
-    def nearest(self, similarity: float) -> PairKind:
-        """The kind of derived pairs whose median is nearest."""
+    def nearest(self, similarity: float) -> list[PairKind]:
+        """The kinds of derived pairs that were so alike, to three digits; else the one whose median is nearest.
+
+        >>> [kind.name for kind in reference().nearest(0.96)]
+        ['fine-tuned long']
+        """
         derived = [kind for kind in self.kinds if kind.name not in (*INDEPENDENT, *STRANGERS)]
-        return min(derived, key=lambda kind: abs(kind.median - similarity))
+        shown = round(similarity, 3)
+        around = [kind for kind in derived if round(kind.least, 3) <= shown <= round(kind.largest, 3)]
+        return around or [min(derived, key=lambda kind: abs(kind.median - similarity))]
 
     def to_json(self) -> dict[str, Any]:
         return {
