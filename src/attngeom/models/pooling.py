@@ -1,7 +1,8 @@
 """A head that pools: a learned query attends to the final hidden states, and an MLP is added (SigLIP).
 
-What it holds is no part of the description: a witness, as :mod:`attngeom.models.witness` is for layers. Two of them are told apart by what they make of random states; its own
-symmetries are not known, so that heads whose outputs agree there are left open where their weights differ.
+What it holds is no part of the description: a witness, as :mod:`attngeom.models.witness` is for layers. Two of them are
+told apart by what they make of random states; its own symmetries are not known, so that heads whose outputs agree there
+are left open where their weights differ.
 """
 
 from __future__ import annotations
