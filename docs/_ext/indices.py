@@ -13,7 +13,8 @@ from docutils import nodes
 
 # What is no running text: blocks and spans of code, formulas, targets of links, comments and tags.
 OUTSIDE = re.compile(
-    r"^(`{3,}).*?^\1 *$|(?<=\n\n)(?: {4}[^\n]*\n)+|(`+)(?!`).+?(?<!`)\2(?!`)|\$\$.+?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<[^>\n]*>|^\{[^}\n]*\}$",
+    r"^(`{3,}).*?^\1 *$|(?<=\n\n)(?: {4}[^\n]*\n)+|(`+)(?!`).+?(?<!`)\2(?!`)"
+    r"|\$\$.+?\$\$|\$[^$\n]+\$|\]\([^)]*\)|<[^>\n]*>|^\{[^}\n]*\}$",
     re.DOTALL | re.MULTILINE,
 )
 NAMES = ("Tor", "min", "max", "dim", "deg", "sl", "gl", "df", "dh", "HF")
