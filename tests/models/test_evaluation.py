@@ -41,7 +41,8 @@ def of_attention(name: str, spec: GroupedAttention, own: AttentionWeights) -> Te
                                                 else (part.bias,))]  # fmt: skip
         tensors |= {f"{name}.{side}": np.concatenate(rows, axis=1)}
         tensors |= {f"{name}.{side}_bias": np.concatenate(shifts, axis=1)}
-    others = {"query_gain": own.query_gain, "key_gain": own.key_gain, "sinks": own.sinks}
+    named = ("query_gain", "key_gain", "query_shift", "key_shift", "sinks")
+    others = {part: getattr(own, part) for part in named}
     return tensors | {f"{name}.{part}": numbers for part, numbers in others.items() if numbers is not None}
 
 

@@ -74,20 +74,20 @@ class TrueFunction:
             plain = self.xp.concatenate([self.xp.concatenate([rotated] * own.heads, -2), plain], -1)
         return self.read(name, "query", queries), plain, values
 
-    def qk_norm(self, gain: str, own: GroupedAttention, x: Any) -> Any:
+    def qk_norm(self, name: str, own: GroupedAttention, x: Any) -> Any:
         if own.qk_norm is None:
             return x
-        flat, shape = replace(own.qk_norm.norm, gain=False), x.shape
+        flat, shape = replace(own.qk_norm.norm, gain=False, bias=False), x.shape
         if own.qk_norm.is_joint:
             x = self.normalise("", flat, x.reshape(*shape[:-2], -1)).reshape(shape)
         else:
             x = self.normalise("", flat, x)
-        return x * self.weights.get(gain, 1.0)
+        return x * self.weights.get(f"{name}_gain", 1.0) + self.weights.get(f"{name}_shift", 0.0)
 
     def attend(self, name: str, own: GroupedAttention, u: Any, source: Any) -> Any:
         queries, keys, values = self.heads(name, own, u, source)
-        queries = self.turn(own, self.qk_norm(f"{name}.query_gain", own, queries))
-        keys = self.turn(own, self.qk_norm(f"{name}.key_gain", own, keys))
+        queries = self.turn(own, self.qk_norm(f"{name}.query", own, queries))
+        keys = self.turn(own, self.qk_norm(f"{name}.key", own, keys))
         share = own.heads // own.groups
         order = [head // share for head in range(own.heads)]
         keys, values = keys[..., order, :], values[..., order, :]

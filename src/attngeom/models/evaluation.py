@@ -143,8 +143,10 @@ def _latent(x: Array, latent: LatentWeights | None, norm: Norm | None) -> Array:
     return y * latent.gain if norm is None else normalise(y, norm) * latent.gain
 
 
-def _qk_normalised(rotated: Array, plain: Array, spec: GroupedAttention, gain: Array) -> tuple[Array, Array]:
-    """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains."""
+def _qk_normalised(
+    rotated: Array, plain: Array, spec: GroupedAttention, gain: Array, shift: Array | None
+) -> tuple[Array, Array]:
+    """Heads (H, f, t) complex and (H, a₀, t), normalised per head or over all heads, times the gains, and shifted."""
     assert spec.qk_norm is not None
     f, t = rotated.shape[1:]
     values = np.concatenate([rotated.real, rotated.imag, plain], axis=1)
@@ -154,6 +156,7 @@ def _qk_normalised(rotated: Array, plain: Array, spec: GroupedAttention, gain: A
     else:
         values = normalise(values.transpose(0, 2, 1), spec.qk_norm.norm).transpose(0, 2, 1)
     values = values * gain[:, :, None]
+    values = values if shift is None else values + shift[:, :, None]
     return values[:, :f] + 1j * values[:, f : 2 * f], values[:, 2 * f :]
 
 
@@ -167,8 +170,8 @@ def scores_of(
     rotated_q, plain_q = weights.rotated_query(query_in), weights.query(query_in)
     rotated_k, plain_k = weights.rotated_key(source.T), weights.key(key_in)
     if weights.query_gain is not None and weights.key_gain is not None:
-        rotated_q, plain_q = _qk_normalised(rotated_q, plain_q, spec, weights.query_gain)
-        rotated_k, plain_k = _qk_normalised(rotated_k, plain_k, spec, weights.key_gain)
+        rotated_q, plain_q = _qk_normalised(rotated_q, plain_q, spec, weights.query_gain, weights.query_shift)
+        rotated_k, plain_k = _qk_normalised(rotated_k, plain_k, spec, weights.key_gain, weights.key_shift)
     plain_k = np.repeat(plain_k, heads // len(plain_k), axis=0)
     scores = plain_q.transpose(0, 2, 1) @ plain_k
     if spec.disentangled is not None:

@@ -17,8 +17,8 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 
-BY_HEAD = ("rotated_query", "query", "output", "query_gain", "sinks", "relative", "output_gate")
-BY_GROUP = ("rotated_key", "key", "value", "key_gain")
+BY_HEAD = ("rotated_query", "query", "output", "query_gain", "query_shift", "sinks", "relative", "output_gate")
+BY_GROUP = ("rotated_key", "key", "value", "key_gain", "key_shift")
 """Fields of attention with an entry for each head, or for each group."""
 
 
@@ -59,7 +59,8 @@ class AttentionWeights:
     Shapes: rotated_query (H, f, ·), rotated_key (T, f, d) complex; query (H, a₀, ·), key (G, a₀, ·), value (G, v, ·),
     output (H, d, v) with one bias (d). T = G except for latent attention, where T = 1 and plain keys and values read
     the key latent, queries the query latent. Gains of a QK-norm are (1 or heads, 2f + a₀): real parts, imaginary parts,
-    plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores.
+    plain coordinates; ``gain_rests`` is what was lost when an offset was added to those that a file stores. Shifts, of
+    the same shape, are the biases of such a norm.
     ``relative`` (H, rows) is added to scores by classes of distances, sigmoids of ``output_gate`` (H, v, d) multiply
     what heads mix.
     """
@@ -79,6 +80,8 @@ class AttentionWeights:
     gain_rests: tuple[Array, Array] | None = None
     relative: Array | None = None
     output_gate: Affine | None = None
+    query_shift: Array | None = None
+    key_shift: Array | None = None
 
     @property
     def heads(self) -> int:

@@ -99,7 +99,10 @@ def _attention(layout: AttentionLayout, place: str, norm: str) -> Iterator[Row]:
     maps["output_gate"], rows["output_gate"] = layout.query, " (gate rows)"
     for part, name in maps.items():
         yield from _linear(TensorPart(place, part), name, norm, rows.get(part, ""))
-    others = {"query_gain": f"{layout.query_norm}.weight", "key_gain": f"{layout.key_norm}.weight", **layout.extras}
+    norms = {"query": layout.query_norm, "key": layout.key_norm}
+    others = {f"{side}_gain": f"{name}.weight" for side, name in norms.items()}
+    others |= {f"{side}_shift": f"{name}.bias" for side, name in norms.items()}
+    others.update(layout.extras)
     yield from ((TensorPart(place, part), TensorPlace(name)) for part, name in others.items())
 
 

@@ -98,14 +98,20 @@ class Latent(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class QKNorm(Checked):
-    """A norm of queries and of keys: of each head with shared gains or gains of its own, or over all heads at once."""
+    """A norm of queries and of keys: of each head with shared gains or gains of its own, or over all heads at once.
+
+    A LayerNorm of each head has gains of its own and no biases (Cohere), or shared gains and biases (Persimmon).
+    """
 
     scope: Scope
     norm: Norm
 
     def check(self) -> None:
-        known = self.norm.kind == "rms" or (self.scope == "each_head" and self.norm.gain and not self.norm.bias)
-        require(known, f"a QK-norm of kind layer, {self.scope} given; known with gains of every head and no bias")
+        known = self.norm.kind == "rms" or (
+            self.norm.gain and (self.scope, self.norm.bias) in (("each_head", False), ("per_head", True))
+        )
+        text = "known with gains of every head and no bias, or shared gains and biases"
+        require(known, f"a QK-norm of kind layer, {self.scope} given; {text}")
 
     @property
     def shares_gains(self) -> bool:
@@ -288,6 +294,11 @@ class GroupedAttention(Checked):
     def is_centred(self) -> bool:
         """Whether the mean of the coordinates of a head is taken away."""
         return self.qk_norm is not None and self.qk_norm.is_centred
+
+    @property
+    def shifts_heads(self) -> bool:
+        """Whether constants are added to queries and keys behind their norm."""
+        return self.qk_norm is not None and self.qk_norm.norm.bias
 
     @property
     def shares_gains(self) -> bool:

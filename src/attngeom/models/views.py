@@ -286,7 +286,8 @@ def scaled_queries(spec: GroupedAttention, weights: AttentionWeights) -> Attenti
     if weights.query_gain is not None:
         factors = np.full(weights.query_gain.shape[1], spec.scale)
         factors[: 2 * f] *= amplitude
-        return weights.with_(query_gain=weights.query_gain * factors)
+        shift = None if weights.query_shift is None else weights.query_shift * factors
+        return weights.with_(query_gain=weights.query_gain * factors, query_shift=shift)
     rotated, plain = weights.rotated_query, weights.query
     return weights.with_(
         rotated_query=Affine(rotated.weight * (spec.scale * amplitude), rotated.bias * (spec.scale * amplitude)),

@@ -241,6 +241,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "stablelm": ("StableLmForCausalLM", {**LLAMA, "hidden_size": 32, "use_qkv_bias": True}),
     "stablelm_parallel": ("StableLmForCausalLM", {**LLAMA, "hidden_size": 32, "use_parallel_residual": True}),
     "phi": ("PhiForCausalLM", {**LLAMA, "hidden_size": 32}),
+    "persimmon": (
+        "PersimmonForCausalLM",
+        {**COMMON, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 20,
+         "max_position_embeddings": 32},
+    ),
+    "persimmon_plain": (
+        "PersimmonForCausalLM",
+        {**COMMON, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
+         "max_position_embeddings": 32, "qk_layernorm": False},
+    ),
     "olmoe": ("OlmoeForCausalLM", {**LLAMA, "hidden_size": 32, "num_experts": 4, "num_experts_per_tok": 2}),
     "granitemoe": (
         "GraniteMoeForCausalLM",

@@ -157,6 +157,8 @@ def _head_norm(own: GroupedAttention, norm: Norm, queries: Stream, source: Strea
     plain, turning = own.rotations
     if norm.eps == 0:
         yield "a QK-norm with eps 0 given; eps > 0 is required"
+    if norm.bias:
+        yield "a QK-norm with biases given; one without is required"
     if own.head_dim < 2:
         yield "a QK-norm of one coordinate given; at least 2 are required"
     if len(turning) < sum(turning.values()):

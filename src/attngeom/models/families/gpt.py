@@ -21,7 +21,7 @@ from attngeom.models.families.contract import (
 )
 from attngeom.models.layout import AttentionLayout, BlockLayout, MLPLayout, split_attention
 from attngeom.models.layout.attention import PARTITIONS
-from attngeom.models.specification import TransformerSpec
+from attngeom.models.specification import QKNorm, TransformerSpec
 
 # GPT-2: LayerNorm before each sublayer, biases, learned positions, transposed (Conv1D) projections, tied head.
 
@@ -162,6 +162,44 @@ NEOX_PLACES = Places(
     base="gpt_neox.",
 )
 GPT_NEOX = ModelFamily("gpt_neox", describe_gpt_neox, NEOX_PLACES)
+
+
+# Persimmon: NeoX one after the other, LayerNorms with biases on queries and keys of each head, squares of ReLU.
+
+
+def describe_persimmon(config: Config) -> TransformerSpec:
+    width, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    norm = config.layer_norm(default=1e-5)
+    normed = config.flag("qk_layernorm", default=True)
+    attention = plain_attention(heads, width)
+    config.refuse("head_dim", attention.head_dim)
+    attention = replace(
+        attention,
+        rotary=config.rotary(attention.head_dim, "half", share=0.5),
+        qk_norm=QKNorm(scope="per_head", norm=norm) if normed else None,
+    )
+    mlp = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="relu2"))
+    stack = stack_of([block_of(attention, mlp, norm)] * config.layers("num_hidden_layers"), final_norm=norm)
+    return model_of(config, width, stack, head=head_of(config, tied=False))
+
+
+def places_persimmon(config: Config) -> Places:
+    normed = config.flag("qk_layernorm", default=True)
+    attention = AttentionLayout(packing="grouped", fused="self_attn.query_key_value", output="self_attn.dense")
+    if normed:
+        attention = replace(attention, query_norm="self_attn.q_layernorm", key_norm="self_attn.k_layernorm")
+    norms = {"attention.input": "input_layernorm", "mlp.input": "post_attention_layernorm"}
+    return Places(
+        blocks={"decoder": BlockLayout("model.layers.{}.", attention, NEOX_BLOCK.mlp, norms)},
+        final_norm={"decoder": "model.final_layernorm"},
+        tokens="model.embed_tokens.weight",
+        head="lm_head.weight",
+        ignored=(".rotary_emb.",),
+        base="model.",
+    )
+
+
+PERSIMMON = ModelFamily("persimmon", describe_persimmon, places_persimmon)
 
 
 # GPT-J: interleaved partial rotary positions, one LayerNorm for parallel attention and MLP, a head with a bias.

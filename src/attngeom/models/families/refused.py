@@ -31,7 +31,6 @@ MISSING: Mapping[str, str] = {
     "mamba": STATES,
     "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
-    "persimmon": "QK-norms with biases",
     "qwen2_vl": PARTS,
     "qwen3_5": PARTS,
     "qwen3_vl": PARTS,

@@ -88,6 +88,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
     rotated_key, plain_key = _turn(split_heads(key, groups), rows)
     output = read_linear(load, layout.output, width, heads * v, spec.output_bias, layout.transposed)
     query_gain = key_gain = rests = None
+    shifts: list[Array | None] = [None, None]
     if spec.qk_norm is not None:
         offset, order = spec.qk_norm.norm.offset, np.concatenate(rows)
         stored = (
@@ -99,6 +100,10 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
             else [np.ones((1, a))] * 2
         )
         query_gain, key_gain = (gain + offset for gain in stored)
+        if spec.shifts_heads:
+            norms = ((layout.query_norm, heads), (layout.key_norm, groups))
+            shapes = ((f"{name}.bias", _gain_shape(spec.qk_norm, count, a)) for name, count in norms)
+            shifts = [load(name, shape).reshape(-1, a)[:, order] for name, shape in shapes]
         if offset:
             rests = two_sum_rest(stored[0], offset), two_sum_rest(stored[1], offset)
     return AttentionWeights(
@@ -107,7 +112,7 @@ def read_attention(spec: GroupedAttention, layout: AttentionLayout, width: int, 
         query_gain, key_gain, load(layout.extras["sinks"], (heads,)) if spec.sinks else None,
         gain_rests=rests,
         relative=None if spec.relative is None else load(layout.extras["relative"], (spec.relative.rows, heads)).T,
-        output_gate=gate,
+        output_gate=gate, query_shift=shifts[0], key_shift=shifts[1],
     )  # fmt: skip
 
 
@@ -168,6 +173,9 @@ def write_attention(spec: GroupedAttention, layout: AttentionLayout, weights: At
         for name, gain in ((layout.query_norm, weights.query_gain), (layout.key_norm, weights.key_gain)):
             shape = _gain_shape(spec.qk_norm, *gain.shape)
             tensors[f"{name}.weight"] = gain[:, back].reshape(shape) - spec.qk_norm.norm.offset
+        for name, shift in ((layout.query_norm, weights.query_shift), (layout.key_norm, weights.key_shift)):
+            if shift is not None:
+                tensors[f"{name}.bias"] = shift[:, back].reshape(_gain_shape(spec.qk_norm, *shift.shape))
     tensors |= {layout.extras[part]: table.T for part, table in weights.head_tables.items()}
     return tensors | {layout.extras[part]: values for part, values in weights.head_numbers.items()}
 

@@ -122,7 +122,7 @@ class AttentionParts(Parts):
         if own.latent is not None and own.latent.query_rank is not None:
             u = self.latent(f"{name}.query_latent", own.latent.query_rank, own.latent.query_norm, own.latent.bias, u)
         query = self.linear(f"{name}.query", u, (own.heads, own.head_dim), own.query_bias)
-        return self.qk_normalised(f"{name}.query_gain", own, query)
+        return self.qk_normalised(f"{name}.query", own, query)
 
     def key_value(self, name: str, own: GroupedAttention, u: SeenVector) -> tuple[int, int]:
         """(groups, head_dim) and (groups, value_dim), before rotation."""
@@ -131,7 +131,7 @@ class AttentionParts(Parts):
             if self.acting and own.shares_sum_to_one and self._has_free_constant(own):
                 u = replace(u, constant=False)
             value = self.linear(f"{name}.value", u, (own.groups, own.value_dim), own.value_bias)
-            return self.qk_normalised(f"{name}.key_gain", own, key), value
+            return self.qk_normalised(f"{name}.key", own, key), value
         latent = self.latent(f"{name}.key_latent", own.latent.key_rank, own.latent.key_norm, own.latent.bias, u)
         key = self.linear(f"{name}.key", latent, (own.heads, own.unrotated), False)
         value = self.linear(f"{name}.value", latent, (own.heads, own.value_dim), False)
@@ -148,7 +148,7 @@ class AttentionParts(Parts):
         return self.norm(name, norm, y, rank)
 
     def qk_normalised(self, name: str, own: GroupedAttention, x: int) -> int:
-        """The QK-norm of (…, heads, coordinates), of each head or of all together, times its gains."""
+        """The QK-norm of (…, heads, coordinates), of each head or of all together, times its gains, and its biases."""
         if own.qk_norm is None:
             return x
         b, norm, shape = self.b, own.qk_norm.norm, self.b.shape(x)
@@ -156,8 +156,10 @@ class AttentionParts(Parts):
         count = 1 if own.qk_norm.shares_gains else shape[-2]
         if not norm.gain:
             return y
-        gain = b.parameter(name, (count, own.head_dim))
-        return b.multiply(y, b.reshape(gain, (own.head_dim,)) if count == 1 else gain)
+        rows = [b.parameter(f"{name}_{part}", (count, own.head_dim)) for part in ("gain", "shift")[: 1 + norm.bias]]
+        gain, *shifts = (b.reshape(row, (own.head_dim,)) if count == 1 else row for row in rows)
+        y = b.multiply(y, gain)
+        return b.add(y, shifts[0]) if shifts else y
 
     def rotated(self, own: GroupedAttention, key: int, place: int | None, later: bool = False) -> int:
         """The key of another token rotated back by its distance, forth if it is later; queries stay as they are.

@@ -28,7 +28,7 @@ from attngeom.models.symmetry.mixers import (
     StepConstants,
     ValueChannels,
 )
-from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey
+from attngeom.models.symmetry.normalised import CentredQueryKey, NormalisedQueryKey, ShiftedQueryKey
 from attngeom.models.symmetry.norms import InputNorm, MeanDirections, OutputScales
 from attngeom.models.symmetry.units import CorrectionShift, HiddenUnits, OrderOfExperts, RouterShift
 
@@ -90,6 +90,8 @@ def _attentions(block: TransformerBlock, ordered: bool) -> Iterator[Factor]:
 def _normed_keys(block: TransformerBlock, place: str, spec: GroupedAttention, norm: Norm) -> Iterator[Factor]:
     if not norm.gain:
         yield from (TurnedPairs(block, place), TurnedCoordinates(block, place))
+    elif spec.shifts_heads:
+        yield ShiftedQueryKey(block, place)
     else:
         yield CentredQueryKey(block, place) if spec.is_centred else NormalisedQueryKey(block, place)
 

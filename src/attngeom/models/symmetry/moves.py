@@ -176,7 +176,7 @@ class QKNormTurn(Part):
 
     ``signs`` (G, f + a₀) multiply rows of K and Q; ``scales`` (1 or G, f + a₀) multiply query gains and divide key
     gains, one number per pair; ``turns`` (1 or G, f) mark pairs (x, y) → (−y, x) whose gains are swapped; ``flips`` for
-    query and key gains change the sign of a gain with its row.
+    query and key gains change the sign of a gain with its row. Biases of the norm are scaled and turned as its pairs.
     """
 
     signs: Array
@@ -217,6 +217,12 @@ class QKNormTurn(Part):
             changes[f"rotated_{side}"] = Affine(weight, bias)
             changes[side] = plain.scaled(signs[:, f:] * flips[:, 2 * f :])
             changes[f"{side}_gain"] = gains
+            shift = getattr(weights, f"{side}_shift")
+            if shift is not None:
+                quarter = np.concatenate([-shift[:, f : 2 * f], shift[:, :f]], axis=1)
+                pairs = np.where(np.concatenate([turns, turns], axis=1), quarter, shift[:, : 2 * f])
+                moved = np.concatenate([pairs, shift[:, 2 * f :]], axis=1)
+                changes[f"{side}_shift"] = moved * (both if side == "query" else 1 / both)
         return weights.with_(**changes)
 
     def inverse(self) -> Part:
@@ -232,8 +238,9 @@ class QKNormTurn(Part):
 def centred_turn(scales: Array, turns: Array, query_signs: Array, key_signs: Array) -> QKNormTurn:
     """Under a centred QK-norm: rows of marked pairs change places, a sign goes with all rows and gains of a head.
 
-    ``scales`` (G, f + a₀) may be negative; ``turns`` (G, f); signs (H) and (G). Signs of single rows would change the
-    mean that the norm takes away, so that the sign of a quarter turn stays with its gain.
+    ``scales`` (G, f + a₀) may be negative; ``turns`` (G, f); signs (H) and (G), or one of each where heads share gains.
+    Signs of single rows would change the mean that the norm takes away, so that the sign of a quarter turn stays with
+    its gain.
     """
     plain = scales.shape[1] - turns.shape[1]
     flips = np.where(np.concatenate([turns, np.zeros((len(turns), turns.shape[1] + plain), bool)], axis=1), -1.0, 1.0)
@@ -253,6 +260,21 @@ def head_means(weights: AttentionWeights, side: str) -> Affine:
         return np.asarray(((pairs.real + pairs.imag).sum(axis=1) + rest.sum(axis=1)) / size)
 
     return Affine(mean(rotated.weight, plain.weight), mean(rotated.bias, plain.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class KeyShift(Displacement):
+    """``rows`` (1 or G, a₀) are added to the biases of a norm of keys, on coordinates that no position rotates."""
+
+    rows: Array
+
+    def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
+        weights = layer.attentions["attention"]
+        assert weights.key_shift is not None
+        pairs = weights.key_shift.shape[1] - self.rows.shape[1]
+        still = np.zeros((len(self.rows), pairs))
+        shift = weights.key_shift + np.concatenate([still, self.rows], axis=1)
+        return layer.with_(attention=weights.with_(key_shift=shift))
 
 
 @dataclass(frozen=True, eq=False)

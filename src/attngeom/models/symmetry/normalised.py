@@ -1,13 +1,14 @@
 """Factors of queries and keys under a QK-norm: scales between the two gains, signs, quarter turns, means of heads.
 
 A norm of a head leaves signs of its rows and, of the rotations of a pair, quarter turns, which swap the gains. Where it
-takes the mean away (Cohere), signs of single rows would change the mean: they go with all rows of a head.
+takes the mean away (Cohere), signs of single rows would change the mean: they go with all rows of a head, or of all
+heads where they share gains and biases (Persimmon).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from attngeom.models.residues import P, dot, integers
 from attngeom.models.surroundings import PlacedSublayer, Surroundings
 from attngeom.models.symmetry.attention import GroupedQueryKey, RotaryScales
 from attngeom.models.symmetry.factor import AttentionFactor, Freedom, Part, RedundantPart
-from attngeom.models.symmetry.moves import HeadMeans, QKNormTurn, centred_turn, head_means
+from attngeom.models.symmetry.moves import Chain, HeadMeans, KeyShift, QKNormTurn, centred_turn, head_means
 from attngeom.models.tensor_errors import Errors, Noise, TensorPart, by_entry
 
 
@@ -213,8 +214,9 @@ class CentredQueryKey(_GainFactor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         weights, spec = self.weights(layer), self.spec
         f, plain, groups = weights.rotated_key.weight.shape[1], weights.key.weight.shape[1], weights.groups
-        scales = sampler.scales(groups, f + plain) * sampler.signs(groups, f + plain)
-        turns = sampler.coins(groups, f)
+        sides = [len(gain) for gain in self.gains(weights)]
+        scales = sampler.scales(sides[1], f + plain) * sampler.signs(sides[1], f + plain)
+        turns = sampler.coins(sides[1], f)
         moves = [
             Affine(sampler.shift((count, width)), sampler.shift(count) * bias)
             for count, width, bias in (
@@ -222,7 +224,7 @@ class CentredQueryKey(_GainFactor):
                 (groups, weights.key.weight.shape[-1], spec.key_bias),
             )
         ]
-        yield centred_turn(scales, turns, sampler.signs(weights.heads), sampler.signs(groups))
+        yield centred_turn(scales, turns, *(sampler.signs(count) for count in sides))
         yield HeadMeans(*moves)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:
@@ -241,15 +243,16 @@ class CentredQueryKey(_GainFactor):
             + np.abs(inner("rotated_query", s)).reshape(weights.groups, share, -1).sum(axis=1)
             for s in (False, True)
         ]
+        fits = [self.of_gains(fit) for fit in fits]
         turns = np.asarray(fits[1] > fits[0])
         signs = []
         for side, count in (("query", share), ("key", 1)):
             straight, swapped = (inner(f"rotated_{side}", s) for s in (False, True))
-            chosen = np.where(np.repeat(turns, count, axis=0), swapped, straight)
+            chosen = np.where(np.repeat(turns, count, axis=0) if len(turns) > 1 else turns, swapped, straight)
             plain = (getattr(goal, side).weight * getattr(weights, side).weight).sum(axis=(1, 2))
-            signs.append(np.where(chosen.sum(axis=1) + plain < 0, -1.0, 1.0))
+            signs.append(np.where(self.of_gains(chosen.sum(axis=1) + plain) < 0, -1.0, 1.0))
         f, plain_size = turns.shape[1], weights.key.weight.shape[1]
-        still = centred_turn(np.ones((weights.groups, f + plain_size)), turns, *signs)
+        still = centred_turn(np.ones((len(turns), f + plain_size)), turns, *signs)
         have, want = self.gains(still.turn(weights))[1], self.gains(goal)[1]
         top, bottom = _by_pair(have * have, f), _by_pair(have * want, f)
         return centred_turn(np.where(bottom != 0, top / np.where(bottom != 0, bottom, 1.0), 1.0), turns, *signs)
@@ -259,7 +262,7 @@ class CentredQueryKey(_GainFactor):
         key_gain, f = self.gains(weights)[1], weights.rotated_key.weight.shape[1]
         scales, turns = self.balance(weights)
         rows = [weights.rows(side) for side in ("query", "key")]
-        heads = [pivot_signs(own.reshape(len(own), -1)) for own in rows]
+        heads = [pivot_signs(own.reshape(len(gain), -1)) for own, gain in zip(rows, self.gains(weights))]
         pairs = key_gain[:, : 2 * f].reshape(len(key_gain), 2, f)
         larger = np.abs(pairs).argmax(axis=1)
         chosen = np.take_along_axis(pairs, larger[:, None], axis=1)[:, 0]
@@ -279,9 +282,71 @@ class CentredQueryKey(_GainFactor):
     def has_no_more_turns(self, weights: AttentionWeights) -> bool:
         return True
 
+    def of_gains(self, fits: Array) -> Array:
+        """Numbers of every head, added up where heads share their gains."""
+        return fits.sum(axis=0, keepdims=True) if self.spec.shares_gains else fits
+
     def folding(self, layer: LayerWeights) -> Part:
         """Rows of every head of q and k less their mean, which a LayerNorm of the head takes away."""
         return HeadMeans(*(head_means(self.weights(layer), side) for side in ("query", "key"))).inverse()
+
+
+@dataclass(frozen=True)
+class ShiftedQueryKey(CentredQueryKey):
+    """The same where heads share gains and biases of their norm: biases go with gains, one sign for all heads.
+
+    What is added to unrotated keys behind their norm adds the same to all scores of a token.
+    """
+
+    @property
+    def hides_shifts(self) -> bool:
+        """Whether the biases of unrotated keys are not seen."""
+        return not self.spec.shows_scores
+
+    def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
+        yield from super().orbits(around)
+        size = self.spec.unrotated * self.hides_shifts
+        text = f"R^{size}, biases of the norm of keys in unrotated dimensions"
+        yield RedundantPart(part="key_bias", count=size, group=text, lemma="Lemma 1")
+
+    def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
+        yield from super().random(layer, sampler)
+        if self.hides_shifts:
+            yield KeyShift(sampler.shift((1, self.spec.unrotated)))
+
+    def folding(self, layer: LayerWeights) -> Part:
+        """No means of heads, and no bias of unrotated keys."""
+        means = super().folding(layer)
+        if not self.hides_shifts:
+            return means
+        shift = KeyShift(-self.shifts(self.weights(layer))[1][:, self.spec.rotated :])
+        return Chain((means, shift), Chain((means.inverse(), shift.inverse()), means))
+
+    def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
+        yield from super().errors(target, aligned, move, noise)
+        both = (self.shifts(self.weights(layer)) for layer in (target, aligned))
+        for name, a, b in zip(("query_shift", "key_shift"), *both):
+            yield Errors(TensorPart(self.place, name), by_entry(a, b))
+
+    def invariants(self, probe: AttentionProbe) -> Invariants:
+        """Products of the biases with one another and with rows times gains, besides those of these."""
+        own, gains = super().invariants(probe), self.gains(probe.weights)
+        sides = [self.seen_rows(rows) for rows in (probe.query_rows, probe.key_rows)]
+        scaled = [_with_gains(integers(gain), rows) for gain, rows in zip(gains, sides)]
+        added = [_spread(integers(shift), rows) for shift, rows in zip(self.shifts(probe.weights), sides)]
+        if self.hides_shifts:
+            added[1] = (*added[1][:2], added[1][2] * 0)
+        scores = own.scores
+        for query, key in ((scaled[0], added[1]), (added[0], scaled[1]), (added[0], added[1])):
+            scores = [
+                [[*before, *first, *second] for before, first, second in zip(head, pairs, plain)]
+                for head, pairs, plain in zip(scores, probe.rotated(query, key), probe.plain(query, key))
+            ]
+        return replace(own, scores=scores)
+
+    def shifts(self, weights: AttentionWeights) -> tuple[Array, Array]:
+        assert weights.query_shift is not None and weights.key_shift is not None
+        return weights.query_shift, weights.key_shift
 
 
 def row_grams(rows: Rows) -> list[list[int]]:
@@ -297,6 +362,14 @@ def _with_gains(gain: Array, rows: Rows) -> Rows:
     f = rows[0].shape[1]
     cuts = (gain[:, :f], gain[:, f : 2 * f], gain[:, 2 * f :])
     real, imag, plain = (part * cut[..., None] % P for part, cut in zip(rows, cuts))
+    return real, imag, plain
+
+
+def _spread(shift: Array, rows: Rows) -> Rows:
+    """Biases of the norm as if they were values of the rows at every probe."""
+    f = rows[0].shape[1]
+    cuts = (shift[:, :f], shift[:, f : 2 * f], shift[:, 2 * f :])
+    real, imag, plain = (part * 0 + cut[..., None] for part, cut in zip(rows, cuts))
     return real, imag, plain
 
 
