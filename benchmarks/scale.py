@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import ProcessPoolExecutor, wait
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +180,15 @@ def timed_run(packed: crews.Packed[Any]) -> tuple[int, Any]:
     return result
 
 
-def work_seconds(command: str, pair: list[Path], crew: int) -> tuple[float, float, str]:
-    """CPU seconds until the end of a command of which neither process slows the other down; those of all; the answer.
+def work_apart(command: str, pair: list[Path], crew: int) -> tuple[float, float, float, str]:
+    """`work_seconds` in a process of its own, which has to be given its memory as a worker has, and its wall clock."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+        return apart.submit(work_seconds, command, pair, crew).result()
+
+
+def work_seconds(command: str, pair: list[Path], crew: int) -> tuple[float, float, float, str]:
+    """CPU seconds until the end of a command of which neither process slows the other down; those of all; seconds by
+    the clock; the answer.
 
     Items go to whoever is free first, as they do; what the called process does between them is its own, and a worker
     begins when it has loaded what it needs. Where one process does all, the first two are the same.
@@ -188,15 +196,16 @@ def work_seconds(command: str, pair: list[Path], crew: int) -> tuple[float, floa
     with tempfile.NamedTemporaryFile() as notes:
         os.environ[NOTES] = notes.name
         crews._run = timed_run
-        start = time.process_time()
+        keep_memory()  # as the command line does
+        start, begin = time.process_time(), time.perf_counter()
         answer = str(CREWS[command](pair[0], pair[1], crew))
-        end = time.process_time()
+        end, wall = time.process_time(), time.perf_counter() - begin
         crews._run = run_plainly
         lines = [json.loads(line) for line in Path(notes.name).read_text().splitlines()]
     own = sorted((line for line in lines if line[0] == os.getpid()), key=lambda line: line[2])
     others = sorted((line for line in lines if line[0] != os.getpid()), key=lambda line: line[2])
     if not others:
-        return end - start, end - start, answer
+        return end - start, end - start, wall, answer
     loaded, rounds = others[0][2], list[dict[int, float]]()
     for line in sorted(lines, key=lambda line: line[2] - (start - loaded if line[0] == os.getpid() else 0)):
         # The same number once more is that of the next round of items.
@@ -209,7 +218,7 @@ def work_seconds(command: str, pair: list[Path], crew: int) -> tuple[float, floa
             free[int(free[1] < free[0])] += costs[item]
         free = [max(free)] * 2
     between = end - own[0][2] - sum(line[3] - line[2] for line in own)
-    return max(free) + between, end - start + others[-1][3], answer
+    return max(free) + between, end - start + others[-1][3], wall, answer
 
 
 def workers(pair: list[Path], half: list[Path], rounds: int, seconds: float) -> None:
@@ -230,12 +239,13 @@ def workers(pair: list[Path], half: list[Path], rounds: int, seconds: float) -> 
                 for crew, measured in times.items():
                     start = time.perf_counter()
                     if crew:
-                        path, total, answer = work_seconds(command, pair, crew)
+                        path, total, wall, answer = work_apart(command, pair, crew)
                         spent[crew].append((path, total))
                         answers.add(answer)
                     else:
                         wait([running.submit(ask_alone, command, half[0], half[1]) for _ in range(2)])
-                    measured.append(time.perf_counter() - start)
+                        wall = time.perf_counter() - start
+                    measured.append(wall)
             require(len(answers) == 1, f"{command}: two workers give what one gives")
             one, two, apart = (float(np.median(times[crew])) for crew in (1, 2, 0))
             alone = float(np.median(spent[1], axis=0)[0])
