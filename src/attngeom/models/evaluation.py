@@ -349,8 +349,8 @@ def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
     patches = whole.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
     x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + (model.load_any(bias) if bias else 0)
     positions = model.positions(stack)
-    assert positions is not None
-    x = np.concatenate([*(model.load_any(token).reshape(1, d) for token in places.added), x]) + positions
+    x = np.concatenate([*(model.load_any(token).reshape(1, d) for token in places.added), x])
+    x = x if positions is None else x + positions
     return apply_norm(x, stack.embedding_norm, model.embedding_norm(stack))
 
 

@@ -18,17 +18,16 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import CONFIGURED_SIZES
 from attngeom.models.checked import Checked, require
 from attngeom.models.mixers import RecurrentMixer
+from attngeom.models.positions import Disentangled, RelativeTable
 from attngeom.models.sublayers import (
     MLP,
     Activation,
-    Disentangled,
     Experts,
     GroupedAttention,
     Latent,
     Layout,
     Norm,
     QKNorm,
-    RelativeTable,
     Rotary,
 )
 

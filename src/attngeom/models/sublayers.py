@@ -12,6 +12,7 @@ import numpy as np
 from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import ROTARY_FREQUENCIES
 from attngeom.models.checked import Checked, require
+from attngeom.models.positions import Disentangled, RelativeTable
 
 Layout = Literal["half", "interleaved"]
 NormKind = Literal["rms", "layer"]
@@ -125,92 +126,6 @@ class QKNorm(Checked):
     def is_centred(self) -> bool:
         """Whether the mean of the coordinates of a head is taken away (Cohere)."""
         return self.norm.kind == "layer"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RelativeTable(Checked):
-    """A learned number of every head for each of ``rows`` classes of distances, added to its scores.
-
-    T5's buckets: small distances have a row each, larger ones up to ``distance`` share rows by their logarithm; where
-    tokens see both ways, half of the rows are for those behind. ``distance`` is T5's unless another one is given.
-    """
-
-    rows: int
-    distance: int = 128
-
-    def check_for(self, sees_later: bool) -> None:
-        """Refuse a table without rows for small distances, or with more of them than distances."""
-        exact = self.rows // (4 if sees_later else 2)
-        given = f"{self.rows} rows of relative positions up to {self.distance} given"
-        require(0 < exact < self.distance, f"{given}; at least 4 rows, and a larger distance are required")
-
-    def index(self, queries: int, keys: int, sees_later: bool) -> Array:
-        """The row of the distance j − i, (queries, keys).
-
-        >>> RelativeTable(rows=8, distance=16).index(1, 4, True)
-        array([[0, 5, 6, 6]])
-        """
-        distance = np.arange(keys)[None, :] - np.arange(queries)[:, None]
-        rows, offset = self.rows, np.zeros_like(distance)
-        if sees_later:
-            rows //= 2
-            offset = (distance > 0) * rows
-            distance = np.abs(distance)
-        else:
-            distance = -np.minimum(distance, 0)
-        exact = rows // 2
-        ratio = np.log(np.maximum(distance, 1) / exact) / math.log(self.distance / exact)
-        large = np.minimum(exact + (ratio * (rows - exact)).astype(int), rows - 1)
-        return np.asarray(offset + np.where(distance < exact, distance, large))
-
-    def unused(self, sees_later: bool, tokens: int = 0) -> Array:
-        """The rows that no distance has: that of +0, where distances have two signs, and some where few are far.
-
-        ``tokens``: how many there are at most, 0 where there is no bound.
-        """
-        count = min(self.distance + 1, tokens or self.distance + 1)
-        used = np.concatenate([self.index(count, 1, sees_later).ravel(), self.index(1, count, sees_later).ravel()])
-        return np.setdiff1d(np.arange(self.rows), used)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disentangled(Checked):
-    """Scores of contents against states of distances, 2 ``span`` of them, that the maps of queries and keys read.
-
-    To q_i·k_j is added q_i·k(r) where ``keys``, k_j·q(r) where ``queries``, r the state of the distance i − j. With
-    ``buckets``, small distances have a state each, larger ones share them by their logarithm up to ``furthest``.
-    """
-
-    span: int
-    furthest: int
-    buckets: bool = False
-    keys: bool = False
-    queries: bool = False
-
-    def check(self) -> None:
-        middle = self.span // 2
-        good = 1 < middle < self.furthest - 1 if self.buckets else self.span > 0
-        require(good, f"{self.span} states of distances up to {self.furthest} given; not possible")
-
-    def index(self, queries: int, keys: int) -> Array:
-        """The row of the distance i − j, (queries, keys).
-
-        >>> Disentangled(span=2, furthest=2).index(1, 4)
-        array([[2, 1, 0, 0]])
-        """
-        distance = np.arange(queries)[:, None] - np.arange(keys)[None, :]
-        if self.buckets:
-            middle = self.span // 2
-            far = np.maximum(np.abs(distance), middle)
-            share = np.log(far / middle) / math.log((self.furthest - 1) / middle)
-            large = np.sign(distance) * (np.ceil(share * (middle - 1)).astype(int) + middle)
-            distance = np.where(np.abs(distance) <= middle, distance, large)
-        return np.asarray(np.clip(distance + self.span, 0, 2 * self.span - 1))
-
-    def used(self, positions: int) -> Array:
-        """The rows that contexts of so many positions show, of any length for 0."""
-        count = positions or 8 * max(self.furthest, self.span)
-        return np.unique(np.concatenate([self.index(count, 1).ravel(), self.index(1, count).ravel()]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -135,7 +135,8 @@ class ModelView:
 
     def others(self) -> dict[str, Array]:
         """Tensors outside the transformer, which are compared entry by entry."""
-        added = (*self.model.places.added, self.model.places.patch_bias)
+        joined = self.model.spec.stacks[0].positions > 0
+        added = (*self.model.places.added, self.model.places.patch_bias) if joined else ()
         known = {*added, *map(self.model.stored, added)}
         names = [name for name, why in self.model.unread().items() if why.is_compared and name not in known]
         tensors = {name: self.model.tensors.raw(name).astype(np.float64) for name in names}

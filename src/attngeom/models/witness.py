@@ -67,9 +67,11 @@ def read_distances(view: ModelView, stack: Stack) -> Array | None:
 def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:
     """What a folded layer adds to random states, the same ones for every model of this width."""
     rng, width = np.random.default_rng(layer), view.model.spec.width
-    x, memory = rng.normal(size=(2, WITNESS_TOKENS, width))
     stack, _ = view.model.place(layer)
     block, table = view.model.block(layer), view.relative(stack)
+    own = None if block.attention is None else block.attention.relative
+    count = WITNESS_TOKENS if own is None else own.tokens or WITNESS_TOKENS
+    x, memory = rng.normal(size=(2, count, width))
     if table is not None:
         assert block.attention is not None
         table = table[relative_buckets(len(x), len(x), stack, block.attention)].transpose(2, 0, 1)

@@ -87,7 +87,9 @@ IMAGE: dict[str, Any] = {
     "patch_size": 4,
     "num_labels": 5,
 }
-IMAGES = ("vit", "deit", "dinov2", "dinov2_gated", "clip_vision_model", "siglip_vision_model")
+IMAGES = (
+    "vit", "deit", "dinov2", "dinov2_gated", "beit", "beit_plain", "clip_vision_model", "siglip_vision_model"
+)  # fmt: skip
 STATES = (
     "bert", *IMAGES, "roberta", "xlm-roberta", "camembert", "data2vec-text", "roberta-prelayernorm", "distilbert",
     "electra", "electra_narrow", "albert", "mpnet", "modernbert", "clip_text_model", "siglip_text_model", "deberta-v2",
@@ -115,6 +117,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "dinov2_gated": ("Dinov2Model", {**IMAGE, "use_swiglu_ffn": True, "use_mask_token": False, "qkv_bias": False}),
     "clip_vision_model": ("CLIPVisionModelWithProjection", {**IMAGE, "intermediate_size": 20, "projection_dim": 7}),
     "siglip_vision_model": ("SiglipVisionModel", {**IMAGE, "intermediate_size": 20}),
+    "beit": (
+        "BeitForImageClassification",
+        {**IMAGE, "intermediate_size": 20, "use_relative_position_bias": True, "layer_scale_init_value": 0.5},
+    ),
+    "beit_plain": (
+        "BeitForImageClassification",
+        {**IMAGE, "intermediate_size": 20, "use_absolute_position_embeddings": True,
+         "use_mean_pooling": False, "layer_scale_init_value": 0.0},
+    ),
     "opt": (
         "OPTForCausalLM",
         {**COMMON, "hidden_size": 24, "word_embed_proj_dim": 24, "num_hidden_layers": 2, "num_attention_heads": 3,

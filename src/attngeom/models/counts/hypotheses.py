@@ -144,6 +144,8 @@ def _attention(own: GroupedAttention, sublayer: Sublayer, queries: Stream, sourc
         yield f"a frequency for {max(turning.values())} pairs given; at most {seen}, the dimensions seen, are required"
     if own.disentangled is not None:
         yield "scores of contents against positions given; none are required"
+    if own.relative is not None and own.relative.tokens:
+        yield "a table of positions of an image given; one of distances, or none, is required"
     if own.output_gate:
         yield "a gate of the output given; attention without one is required"
     if own.value_dim > seen:

@@ -12,7 +12,6 @@ PARTS = "several models in one file; save the text model as a model of its own (
 
 MISSING: Mapping[str, str] = {
     "apertus": "an activation with learned constants",
-    "beit": f"{SCALES}, and tables of relative positions for each layer",
     "bitnet": "norms inside of attention and MLP",
     "clip": PAIR,
     "dbrx": "clamped queries, keys and values",

@@ -1,4 +1,4 @@
-"""ViT, DeiT, DINOv2, the towers of CLIP and SigLIP: LayerNorm before each sublayer, learned positions; hidden states.
+"""ViT, DeiT, DINOv2, BEiT, the towers of CLIP and SigLIP: LayerNorm before each sublayer; hidden states.
 
 Images are patches with tokens in front of them; DeiT has a token for distillation beside that of the class.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from attngeom.errors import InputError
 from attngeom.models.configuration import Config
 from attngeom.models.families.contract import (
     HEADS,
@@ -23,6 +24,7 @@ from attngeom.models.families.contract import (
     stack_of,
 )
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
+from attngeom.models.positions import WindowTable
 from attngeom.models.specification import MLP, TransformerBlock, TransformerSpec
 
 ATTENTION = split_attention("attention.attention.{}", "attention.output.dense", ("query", "key", "value"))
@@ -66,7 +68,7 @@ def _image(
             "encoder",
             final_norm=norm if final_norm else None,
             embedding_norm=norm if embedding_norm else None,
-            positions=(config.integer("image_size", default=224) // side) ** 2 + len(tokens),
+            positions=((config.integer("image_size", default=224) // side) ** 2 + len(tokens)) * bool(positions),
             embeds_tokens=False,
         )
         count = sum(map(prod, shapes(config).values()))
@@ -77,7 +79,7 @@ def _image(
         return Places(
             blocks={"encoder": layout(config)},
             final_norm={"encoder": base + final_norm} if final_norm else {},
-            positions={"encoder": f"{base}embeddings.{positions}"},
+            positions={"encoder": f"{base}embeddings.{positions}"} if positions else {},
             embedding_norm=base + embedding_norm,
             others=(f"{base}embeddings.", *others),
             added=front,
@@ -152,6 +154,51 @@ DINOV2 = _image(
     tokens=("cls_token",), patches="patch_embeddings.projection", patch=14, positions="position_embeddings",
     final_norm="layernorm", others=("classifier.",),
 )  # fmt: skip
+
+
+# BEiT: scaled outputs, keys without bias, and positions in a table of every layer, in one for all tokens, or nowhere.
+
+
+def _has_scales(config: Config) -> bool:
+    return config.number("layer_scale_init_value", default=0.1) > 0
+
+
+def _beit_block(config: Config, width: int) -> TransformerBlock:
+    config.refuse("use_shared_relative_position_bias", False)
+    units = plain_mlp(config.integer("intermediate_size"), config.activation("hidden_act", default="gelu"))
+    block = _block(config, width, 1e-12, units, scales_outputs=_has_scales(config))
+    side = config.integer("image_size", default=224) // config.integer("patch_size", default=16)
+    given = config.flag("use_relative_position_bias", default=False)
+    assert block.attention is not None
+    attention = replace(block.attention, key_bias=False, relative=WindowTable.of(side) if given else None)
+    return replace(block, attention=attention)
+
+
+def _beit_layout(config: Config) -> BlockLayout:
+    table = "attention.attention.relative_position_bias.relative_position_bias_table"
+    return BlockLayout(
+        "beit.encoder.layer.{}.", replace(ATTENTION, extras={"relative": table}), MLP_LAYOUT, NORMS,
+        scales={"attention": "lambda_1", "mlp": "lambda_2"},
+    )  # fmt: skip
+
+
+def _beit(config: Config) -> ModelFamily:
+    pooled = config.flag("use_mean_pooling", default=True)
+    if not pooled and "BeitForMaskedImageModeling" in str(config.raw("architectures")):
+        raise InputError(
+            "BeitForMaskedImageModeling with use_mean_pooling false given; transformers reads its two last norms in "
+            "place of one another, save its BeitModel"
+        )
+    return _image(
+        "beit", _beit_block, _beit_layout, "beit.",
+        tokens=("cls_token",), patches="patch_embeddings.projection",
+        positions="position_embeddings" if config.flag("use_absolute_position_embeddings", default=False) else "",
+        final_norm="" if pooled else "layernorm",
+        others=("beit.pooler.", "classifier.", "layernorm.", "lm_head."),
+    )  # fmt: skip
+
+
+BEIT = ModelFamily("beit", lambda config: _beit(config).specify(config), lambda config: _beit(config).locate(config))
 
 
 # The towers of CLIP and SigLIP: tokens of images, and of texts.

@@ -233,7 +233,8 @@ class AttentionParts(Parts):
             score = b.add(score, b.constant(-np.outer(distances, own.slopes)))
         if self.places.table:
             table = b.parameter(f"{name}.relative", (self.places.table, own.heads))
-            used = [0] if place is None else [row[place] for row in self.places.buckets]
+            itself = self.places.own or (0,)
+            used = list(itself) if place is None else [row[place] for row in self.places.buckets]
             score = b.add(score, b.move([table], b.numbers([table])[0][used]))
         return score
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Literal
 
 from attngeom.models.programs.attention import AttentionParts
@@ -87,9 +87,10 @@ def choose_places(block: TransformerBlock, buckets: int, others: int = 1, tokens
     if own.reach is not None and own.reach <= others:
         others = own.reach - 1
     if table is not None:
-        used = [row for row in range(1, table.rows) if row not in table.unused(own.sees_later)]
+        rows, itself = table.places(others, own.sees_later)
         turning = () if own.rotary is None else own.rotary.frequencies
-        return TokenPlaces(None, tuple(product(used, repeat=others)), others, table.rows, turning)
+        itself = () if not any(itself) else itself
+        return TokenPlaces(None, rows, len(rows[0]), table.rows, turning, itself)
     if own.rotary is None:
         # Only the slopes of ALiBi tell distances, and constants in scores show nothing of the weights.
         return TokenPlaces((tuple(range(others, 0, -1)),), (), others)

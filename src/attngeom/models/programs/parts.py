@@ -37,7 +37,8 @@ class SublayerOutput:
 class TokenPlaces:
     """Where the other tokens of a sequence stand: lists of distances, of buckets of a table, or anywhere (None).
 
-    ``frequencies``: of all rotations; one free point of a circle stands for each class of commensurable ones.
+    ``frequencies``: of all rotations; one free point of a circle stands for each class of commensurable ones. ``own``
+    is the bucket of the token itself, () for the first one everywhere.
     """
 
     distances: tuple[tuple[int, ...], ...] | None
@@ -45,6 +46,7 @@ class TokenPlaces:
     others: int
     table: int = 0
     frequencies: tuple[float, ...] = ()
+    own: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:

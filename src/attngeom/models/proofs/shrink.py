@@ -115,7 +115,7 @@ def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> Gr
         value_dim=value_dim,
         rotary=rotary,
         latent=latent,
-        relative=None if attention.relative is None else replace(attention.relative, rows=SMALL_TABLE),
+        relative=None if attention.relative is None else attention.relative.shrunk(SMALL_TABLE),
         window=_shrink_reach(attention, attention.window, 0 if rotary is None else rotary.dims),
         chunk=_shrink_reach(attention, attention.chunk, 0 if rotary is None else rotary.dims),
     )

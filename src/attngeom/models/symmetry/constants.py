@@ -160,6 +160,7 @@ class AttentionBiases(AttentionFactor):
 class RelativeShift(AttentionFactor):
     """R of every head, added to all of its relative positions, which softmax forgets; and rows that nothing reads.
 
+    Of tables of images two: that of all rows that patches read, and that of those of the token in front.
     Where w_i is added to the scores of token i with all others, its weights stay. The rows of two distances that occur
     are seen by their difference: scores of equal tokens at both distances differ by it alone.
     """
@@ -171,11 +172,23 @@ class RelativeShift(AttentionFactor):
         assert self.spec.relative is not None
         return self.spec.relative.unused(self.spec.sees_later)
 
+    @property
+    def sets(self) -> tuple[Array, ...]:
+        """Sets of rows to which one number of every head may be added."""
+        assert self.spec.relative is not None
+        return self.spec.relative.shifted if self.spec.forgets_shifts else ()
+
+    def firsts(self, table: Array) -> Array:
+        """The first row of its set in place of every row; zeros where nothing is forgotten."""
+        rows = np.zeros_like(table)
+        for own in self.sets:
+            rows[:, own] = table[:, own[:1]]
+        return rows
+
     def orbits(self, around: Surroundings) -> Iterator[RedundantPart]:
-        heads, shift = self.spec.heads, self.spec.heads * self.spec.forgets_shifts
-        yield RedundantPart(
-            part="query_key", count=shift, group="a shift of the relative table per head", lemma="Lemma 1"
-        )
+        heads, sets = self.spec.heads, len(self.sets)
+        text = f"{'a shift' if sets == 1 else f'{sets} shifts'} of the relative table per head"
+        yield RedundantPart(part="query_key", count=heads * sets, group=text, lemma="Lemma 1")
         rows = heads * len(self.unused)
         text = "rows of the relative table that no distance has"
         yield RedundantPart(part="query_key", count=rows, group=text, lemma="definition")
@@ -183,21 +196,21 @@ class RelativeShift(AttentionFactor):
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         table = self._table(layer)
         rows = np.zeros_like(table)
-        if self.spec.forgets_shifts:
-            rows += sampler.shift(size=(len(table), 1))
+        for own in self.sets:
+            rows[:, own] += sampler.shift(size=(len(table), 1))
         rows[:, self.unused] += sampler.shift(size=(len(table), len(self.unused)))
         yield TableShift(rows, self.place)
 
     def folding(self, layer: LayerWeights) -> Part:
-        """The row of distance 0, and those never used, become zero."""
+        """The row of distance 0, the first one of every set, and those never used become zero."""
         table = self._table(layer)
-        rows = np.repeat(-table[:, :1] * self.spec.forgets_shifts, table.shape[1], axis=1)
+        rows = -self.firsts(table)
         rows[:, self.unused] = -table[:, self.unused]
         return TableShift(rows, self.place)
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         before, after = self._table(stored), self._table(folded)
-        summed = float(np.hypot(size_of(before), np.sqrt(before.shape[1]) * size_of(before[:, 0])))
+        summed = float(np.hypot(size_of(before), size_of(self.firsts(before))))
         return lost(TensorPart(self.place, "relative"), summed, size_of(after))
 
     def errors(self, target: LayerWeights, aligned: LayerWeights, move: Part | None, noise: Noise) -> Iterator[Errors]:
@@ -205,10 +218,10 @@ class RelativeShift(AttentionFactor):
         yield Errors(TensorPart(self.place, "relative", Along.HEAD), by_entry(*tables))
 
     def invariants(self, probe: AttentionProbe) -> Invariants:
-        """Differences to the row of distance 0."""
+        """Differences to the first row of every set, that of distance 0."""
         assert probe.weights.relative is not None
-        table = np.delete(integers(probe.weights.relative), self.unused, axis=1)
-        table = (table - table[:, :1] * int(self.spec.forgets_shifts)) % P
+        table = integers(probe.weights.relative)
+        table = np.delete((table - self.firsts(table)) % P, self.unused, axis=1)
         return Invariants(heads=[[int(value) for value in row] for row in table])
 
     def _table(self, layer: LayerWeights) -> Array:
