@@ -365,7 +365,8 @@ def conclude(
     require(min(table["ours"].values()) > 0.99, "derived pairs are told from independent ones")
     right, total = right_layers(rows, samples)
     print(f"layers of merges whose parent is named right: {right} of {total}")
-    emit("layers of merges named right", "share", right / total, unit="share")
+    if total:
+        emit("layers of merges named right", "share", right / total, unit="share")
     strangers = [row["p"] for row in rows if row["kind"] in INDEPENDENT]
     shares = [float(np.mean([p <= level for p in strangers])) for level in (0.05, 0.01)]
     print(f"exact test on 32 unused tokens: independent p ≤ .05, .01: {shares[0]:.3f}, {shares[1]:.3f}; ", end="")
