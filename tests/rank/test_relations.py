@@ -314,3 +314,19 @@ def test_certificates_of_roots_inside_of_exponentials_are_rechecked():
     assert (answer.parameters, answer.dimension, answer.standing) == (20, 19, "proven")
     verdict = verify(certify_network(answer))
     assert verdict.valid and "signs of roots are free" in verdict.reason
+
+
+def decaying(w, x):
+    """Norms of tokens, queries, keys and of what is read, and a decay exp(−e^a log(1 + e^s)) of the state."""
+    n = rooted(x)
+    q, k, v, step = rooted(n[1] @ w["q"]), rooted(n @ w["k"]), n @ w["v"], np.log(1 + np.exp(n @ w["s"]))
+    state = np.exp(-np.exp(w["a"]) * step[1]) * step[0] * (k[0] @ q) * v[0] + step[1] * (k[1] @ q) * v[1]
+    return x[1] + rooted(state * (n[1] @ w["g"]))
+
+
+def test_logarithms_inside_of_exponentials_behind_roots_are_drawn_prime_by_prime():
+    """All roots of three primes exist at one of 2^14 samples, at one of some primes each at one of 2^6."""
+    answer = analyze(decaying, (2, 2), weights=dict.fromkeys("qkvg", (2, 2)) | {"s": (2,), "a": ()})
+    assert (answer.parameters, answer.dimension, answer.standing) == (19, 16, "proven")
+    verdict = verify(certify_network(answer))
+    assert verdict.valid and "independent of logarithms" in verdict.reason

@@ -59,6 +59,7 @@ SUMMED_RESIDUES = 2**18  # Products of residues below 2^22 that are added up in 
 SIGN_SAMPLES = 2**15  # Samples at which roots are looked at to see that their signs are free.
 FREE_ARGUMENTS = 2000  # Arguments of functions whose independence is tested: their matrix is eliminated.
 FREE_INSIDE = 600  # Arguments of exponentials and logarithms in them whose independence is tested, at as many weights.
+DRAWN_SAMPLES = 2**13  # Inputs of one prime that are tried for a sample at which all roots exist.
 FREE_SPARE = 40  # Samples beyond the number of arguments whose independence is tested.
 GUARD_SAMPLES = 2  # Samples at which the fields are seen to leave the function as it is.
 TRANSCRIPT_BITS = 120  # A wrong transcript passes with probability at most 2^−120.

@@ -182,13 +182,13 @@ class NamedPoint:
     def _needed(self) -> list[Array]:
         return needed_entries(self.program)
 
-    def weights_exist(self) -> bool:
-        """Whether the roots and inverses of weights alone that outputs need exist here, at all levels."""
+    def weights_exist(self, lowest: int = 0) -> bool:
+        """Whether the roots and inverses of weights alone that outputs need exist here, at all levels from one on."""
         program, depth = self.program, self.program.exponents
         fixed = [not flag for flag in program.depends_on_input]
         patterns = self.patterns([(0,) * (self.levels + 1)])[0]
         below: dict[int, Array] = {}
-        for level in range(self.levels, -1, -1):
+        for level in range(self.levels, lowest - 1, -1):
             point = Point(self.domain(level), self.weights(level), below, patterns)
             is_run = [flag and depth[place] >= level for place, flag in enumerate(fixed)]
             traces = run(program, point, is_run.__getitem__)
@@ -249,17 +249,18 @@ class NamedPoint:
     def _last_index(self, sample: Sample) -> int:
         return max(input_index(r, k) for r in sample for k in range(len(self.program.inputs)))
 
-    def draw(self, count: int, start: int = 0) -> list[Sample]:
+    def draw(self, count: int, start: int = 0, lowest: int = 0) -> list[Sample]:
         """So many samples, with roots those at which all exist, level by level from the innermost exponentials out.
 
-        SingularError if the roots that are needed do not exist at any of many samples: draw other weights.
+        Down to the level ``lowest``; below it indices are those of their numbers. SingularError if the roots that are
+        needed do not exist at any of many samples: draw other weights.
         """
         if not any(self.program.places("root")):
             return [(r,) * (self.levels + 1) for r in range(start, start + count)]
         samples: list[Sample] = [()] * count
-        for level in range(self.levels, -1, -1):
+        for level in range(self.levels, lowest - 1, -1):
             samples = self._draw_level(samples, level, start)
-        return samples
+        return [(start + k,) * lowest + sample for k, sample in enumerate(samples)]
 
     def draw_lone(self, count: int, start: int = 0) -> list[Sample]:
         """So many samples at which the roots that rest on one input alone exist, and those below the first level."""

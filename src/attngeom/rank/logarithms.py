@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from attngeom.errors import SizeError
+from attngeom.errors import SingularError, SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.residues import BalancedResidues, Elimination
 from attngeom.limits.trials import SPARE_ARGUMENTS
@@ -98,23 +98,30 @@ def _changes_inside(
 ) -> Array:
     """Changes of arguments of exponentials, v²/2 for Φ, and of logarithms, mod q, from input to input.
 
-    Or from weights to other weights (``constants``), or to other values of functions as well (``numbers``).
+    Or from weights to other weights (``constants``), or to other values of functions as well (``numbers``). Samples are
+    drawn prime by prime, so that the tries for their roots add up instead of being multiplied.
     """
     program, flags, q = point.program, needed_entries(point.program), CHAIN[1]
-    field, rows = BalancedResidues(q), list[Array]()
+    field, rows, vain = BalancedResidues(q), list[Array](), 0
     width = 1 + sum(int(flags[k].sum()) for k in (*outer, *logarithms))
     for number in range(8 * (width + SPARE_ARGUMENTS)):
         name = f"{point.name}/log{number}"
         own = NamedPoint(program, name, point.region, quick=True)
-        samples = [(k,) * (point.levels + 1) for k in range(4)]
-        draws = [(own, samples)]
+        draws = [(own, 4, 0)]
         if constants:
             named = (f"{name}.{k}" for k in range(4))
             functions = "" if numbers else name
             others = [NamedPoint(program, x, point.region, quick=True, functions=functions) for x in named]
-            draws = [(other, [sample]) for other, sample in zip(others, samples)]
-        parts = []
-        for other, given in draws:
+            draws = [(other, 1, k) for k, other in enumerate(others)]
+        parts = [np.zeros((0, width - 1))]
+        for other, count, start in draws:
+            if not other.weights_exist(1):
+                continue
+            try:
+                given = other.draw(count, start, lowest=1)
+            except SingularError:
+                vain += 1
+                continue
             traces, clear = other.evaluate(given, lowest=1)
             columns = [np.zeros((len(given), 0))]
             for k in outer:
@@ -130,7 +137,7 @@ def _changes_inside(
             parts.append(values[clear & ~np.isnan(values).any(axis=1)])
         together = np.concatenate(parts)
         rows.append(together[1:] - together[:1])
-        if sum(map(len, rows)) >= width + SPARE_ARGUMENTS:
+        if sum(map(len, rows)) >= width + SPARE_ARGUMENTS or vain > 8 + sum(map(len, rows)):
             break
     return field.balance(np.concatenate(rows))
 

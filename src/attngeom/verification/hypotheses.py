@@ -37,6 +37,7 @@ from attngeom.limits.recheck import FREE_ARGUMENTS, FREE_INSIDE, FREE_SPARE, JAC
 from attngeom.results import Proof
 from attngeom.verification.atoms import ONE, AtomTable, Value, power
 from attngeom.verification.budget import afford
+from attngeom.verification.draws import draw_sample
 from attngeom.verification.interpreter import PRIMES, Interpreter, Values
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import require
@@ -263,27 +264,44 @@ class _Hypotheses:
 
     def _together(self, columns: list[tuple[Entry, int]]) -> Array:
         """Changes of powers of some entries, one level down, between weights and inputs."""
-        rows, count = list[list[int]](), len(columns) + FREE_SPARE
+        rows, count, runs = list[list[int]](), len(columns) + FREE_SPARE, 0
         self._afford(count)
         for number in range(8 * count):
             other = self._at_other_weights("log", number)
-            row = _read(other.values((number,) * (other.levels + 1), 1), [place for place, _ in columns])
+            values, _, tried = draw_sample(other, self.needed, number, 1)
+            row = None if values is None else _read(values, [place for place, _ in columns])
             rows += [] if row is None else [row]
             if len(rows) > count:
                 break
+            runs = self._count_runs(runs + tried, len(rows), count)
         return _changes([rows], [exponent for _, exponent in columns], PRIMES[1])
 
     def _differences(self, word: str, columns: list[tuple[Entry, int]], p: int, lowest: int = 0) -> Array:
         """Changes of powers of entries between inputs at the same weights, at more weights than there are entries."""
         count, parts, places = len(columns) + FREE_SPARE, list[list[list[int]]](), [place for place, _ in columns]
         self._afford(count)
+        runs = found = 0
         for number in range(2 * count):
             other = Interpreter(self.program, f"{self.interpreter.name}/{word}{number}", self.interpreter.region)
-            values = (other.values((k,) * (other.levels + 1), lowest) for k in range(4))
-            parts.append([row for row in (_read(x, places) for x in values) if row is not None])
-            if sum(len(rows) - 1 for rows in parts if rows) >= count:
+            rows, start = list[list[int]](), 0
+            for _ in range(4):
+                values, start, tried = draw_sample(other, self.needed, start, lowest)
+                runs = self._count_runs(runs + tried, found + len(rows), count)
+                if values is None:
+                    break
+                row = _read(values, places)
+                rows += [] if row is None else [row]
+            parts.append(rows)
+            found += max(0, len(rows) - 1)
+            if found >= count:
                 break
         return _changes(parts, [exponent for _, exponent in columns], p)
+
+    def _count_runs(self, runs: int, found: int, count: int) -> int:
+        """SizeError where the samples that are missing take more runs than are afforded, at the rate so far."""
+        expected = runs * max(1.0, count / (1 + found)) * self.interpreter.cost() * self.share
+        afford(expected, 8 * JACOBIAN_PRODUCTS, "products for free values inside of exponentials")
+        return runs
 
 
 def _changes(parts: Sequence[list[list[int]]], exponents: Sequence[int], p: int) -> Array:

@@ -61,7 +61,7 @@ class Interpreter:
         patterns = self.patterns(sample[0])
         below: Values = []
         for level in range(self.levels, lowest - 1, -1):
-            below = self._run(level, sample[level], below, patterns)
+            below = self.run_level(level, sample[level], below, patterns)
         return below
 
     def values_up_to(self, sample: Sequence[int], roots: Mapping[int, Array]) -> Values:
@@ -73,7 +73,7 @@ class Interpreter:
         if key not in self._deeper:
             self._deeper[key] = (self.patterns(sample[0]), self.values(sample, 1) if self.levels else [])
         patterns, below = self._deeper[key]
-        return self._run(0, sample[0], below, patterns, roots)
+        return self.run_level(0, sample[0], below, patterns, roots)
 
     def patterns(self, index: int) -> dict[int, Array]:
         """The patterns at the real point; FormatError where one is not that of an open region."""
@@ -129,7 +129,7 @@ class Interpreter:
             return np.asarray(functions[data["name"]](x))
         return np.asarray(np.vectorize(lambda t: (1 + erf(t / 2**0.5)) / 2)(x))
 
-    def _run(
+    def run_level(
         self,
         level: int,
         index: int,
@@ -137,6 +137,7 @@ class Interpreter:
         patterns: Mapping[int, Array],
         roots: Mapping[int, Array] | None = None,
     ) -> Values:
+        """The values of one level above those below; None behind the first node whose marked entries are not there."""
         results: Values = []
         for place, node in enumerate(self.program.nodes):
             if self.depths[place] < level:

@@ -25,6 +25,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
+import numpy as np
+
 from attngeom.models.programs.attention import AttentionParts
 from attngeom.models.programs.mixers import MixerParts
 from attngeom.models.programs.parts import SeenVector, SublayerOutput, TokenPlaces
@@ -114,7 +116,14 @@ class BlockBuilder(AttentionParts, MixerParts, UnitParts):
     def build(self) -> Program:
         others = [self.input_token(f"x{k + 1}") for k in range(self.places.others)]
         last = self.input_token("x0")
-        return self.b.build(self.run(last, others).stream)
+        b, whole, mixer = self.b, self.run(last, others).stream, self.block.mixer
+        if mixer is None or not (mixer.bias and mixer.conv_bias and others):
+            return b.build(whole)
+        # The bias of queries meets one tap at the first token of a text, and the sum of all taps at later ones: both
+        # are seen, as a sum and a difference, so that every output rests on both.
+        alone = self.run(last, ()).stream
+        both = [b.add(whole, alone), b.subtract(whole, alone)]
+        return b.build(b.move(both, np.concatenate(b.numbers(both))))
 
     def input_token(self, name: str) -> Token:
         """An arbitrary vector of the stream."""
