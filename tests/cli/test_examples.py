@@ -52,10 +52,11 @@ def test_summaries_of_groups_are_not_cut(group, capfd):
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
-    """The example files with a store, made once."""
+    """The example files with a store and the certificate of a network, made once."""
     folder = copy_examples(tmp_path_factory.mktemp("examples") / "demo")
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
-        assert app.run(shlex.split(EXAMPLES["atlas run"][0])) == 0
+        for line in (EXAMPLES["atlas run"][0], "net network.py:attention --certificate network.json"):
+            assert app.run(shlex.split(line)) == 0
     return folder
 
 

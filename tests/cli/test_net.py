@@ -82,3 +82,38 @@ def test_files_that_do_not_run_are_one_line(tmp_path, content, capsys):
     assert run(["net", f"{path}:f"]) == 2
     error = capsys.readouterr().err
     assert "when it was run" in error and error.count("\n") == 1
+
+
+def test_a_certificate_is_that_of_a_file_or_of_another_one(file, capsys, tmp_path):
+    certificate = tmp_path / "c.json"
+    other = tmp_path / "other.py"
+    other.write_text(
+        GOOD.replace('w["V"] @ x @ (e', '2 * w["V"] @ x @ (e') + "small = {'Q': (1, 3), 'K': (1, 3), 'V': (2, 3)}\n"
+    )
+    given = ["--input", "3,3", "--seed", "4"]
+    assert run(["net", f"{file}:attention", *given, "--certificate", str(certificate), "--json"]) == 0
+    capsys.readouterr()
+    command = ["verify", str(certificate), "--source"]
+    assert run([*command, f"{file}:attention", "--input", "3,3"]) == 0
+    assert "the program of this certificate is network.py:attention" in capsys.readouterr().out
+    for source, more, words in (
+        (f"{file}:attention", [], "it has x [3, 2], the certificate x [3, 3]"),
+        (f"{other}:attention", ["--input", "3,3"], "node"),
+        (f"{other}:attention", ["--input", "3,3", "--weights", "small"], "it has Q [1, 3], the certificate Q [2, 3]"),
+    ):
+        assert run([*command, source, *more, "--json"]) == 1
+        record = json.loads(capsys.readouterr().out)
+        assert record["valid"] is False and words in record["reason"] and not record["source"]["matches"]
+    assert run([*command, f"{file}:branch"]) == 2
+    assert "branch on data" in capsys.readouterr().err
+
+
+def test_sources_are_those_of_networks(file, capsys, tmp_path):
+    certificate = tmp_path / "c.json"
+    assert run(["dim", "--widths", "2,2", "--heads", "1", "--certificate", str(certificate)]) == 0
+    capsys.readouterr()
+    assert run(["verify", str(certificate), "--source", f"{file}:attention"]) == 2
+    line = capsys.readouterr().err.strip()
+    assert len(line.splitlines()) == 1 and len(line) <= 200 and "kind 'dimension' given; leave it out" in line
+    certificate.write_text("{}")
+    assert run(["verify", str(certificate), "--source", f"{file}:attention"]) == 1

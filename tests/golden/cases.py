@@ -333,6 +333,15 @@ VERIFY = [
         (Step("verify {in}/certificate_dimension.json --upgrade {out}/new.json"), Step("verify {out}/new.json")),
         ("new.json",),
     ),
+    Case(
+        "verify-source",
+        (
+            Step("net {in}/network.py:attention --certificate {out}/c.json"),
+            Step("verify {out}/c.json --source {in}/network.py:attention"),
+            Step("verify {out}/c.json --source {in}/network.py:mlp --weights layers --input 3", 1),
+        ),
+    ),
+    one("verify-source-kind", "verify {in}/certificate_layer.json --source {in}/network.py:attention", 2),
     one("verify-unknown-kind", "verify {in}/certificate_unknown.json", 1),
     one("verify-no-certificate", "verify {in}/layer.json", 1),
 ]

@@ -99,7 +99,11 @@ EXAMPLES = {
     "fingerprint": ("fingerprint a.json", "fingerprint model"),
     "recover": ("recover realizable.json --out found.json",),
     "certify": ("certify realizable.json --attention 2 --out proof.json", "certify closure_only.json"),
-    "verify": ("verify certificate.json", "verify certificate.json --standalone"),
+    "verify": (
+        "verify certificate.json",
+        "verify certificate.json --standalone",
+        "verify network.json --source network.py:attention",
+    ),
     "prove": ("prove certificate.json --out proof.v",),
     "invariants": ("invariants --d 3 --a 2 --count", "invariants --d 2 --a 1 --family attention-rank --format latex"),
     "implicitize": ("implicitize --d 3 --a 2 --max-degree 4", "implicitize --d 2 --a 2 --max-degree 4 --complete"),

@@ -22,16 +22,13 @@ from attngeom.verification import write_certificate
 
 FILE_AND_NAME = typer.Argument(metavar="FILE.py:NAME", help="A Python file, which is run, and the network in it.")
 CERTIFICATE = "Prove, and write a certificate for attngeom verify to this file."
-INPUT = "Shape of an input such as 3,8; once for each input. By default the name `inputs` of the file."
 
 
 def net_command(
     network: Annotated[str, FILE_AND_NAME],
-    inputs: Annotated[list[str] | None, typer.Option("--input", "--input-shape", metavar="SHAPE", help=INPUT)] = None,
-    weights: Annotated[
-        str, typer.Option("--weights", metavar="NAME", help="The dictionary of shapes or arrays in the file.")
-    ] = "weights",
-    last_token: Annotated[bool, options.flag("--last-token", "Look at the last row of the output alone.")] = False,
+    inputs: options.InputShapes = None,
+    weights: options.WeightsName = "weights",
+    last_token: options.LastToken = False,
     prove: Annotated[bool, options.flag("--prove", "Exit with 3 unless the dimension is proven.")] = False,
     plot: Annotated[
         Path | None, options.file_option("--plot", "Draw the weights as a bar into this file (.png, .svg or .pdf).")
@@ -49,10 +46,7 @@ def net_command(
     """
     if certificate is not None:
         options.check_stored_seed(seed)
-    loaded, content = load_network(network)
-    if weights not in content and weights != "weights":
-        raise InputError(f"--weights {weights[:40]} given, a name that the file has not; name its dictionary of shapes")
-    given = [tuple(parse_list(text, "input")) for text in inputs or ()] or inputs_of(content)
+    loaded, content, given = _read(network, inputs or (), weights)
     with working("tracing") as report, redirect_stdout(sys.stderr):
         answer = analyze(
             loaded,
@@ -84,10 +78,22 @@ def inputs_of(content: dict[str, Any]) -> Sequence[Any]:
     return [given] if is_shape else given
 
 
-def trace_network(text: str) -> Program:
-    """The program of FILE.py:NAME, with the ``weights`` and ``inputs`` of the file."""
+def trace_network(
+    text: str, shapes: Sequence[str] = (), weights: str = "weights", last_token: bool = False, seed: int = 0
+) -> Program:
+    """The program of FILE.py:NAME, with the ``weights`` and ``inputs`` of the file, or inputs of the given shapes."""
+    network, content, given = _read(text, shapes, weights)
+    output = last_row if last_token else None
+    with redirect_stdout(sys.stderr):
+        return trace(network, *given, weights=content.get(weights), output=output, seed=seed)
+
+
+def _read(text: str, shapes: Sequence[str], weights: str) -> tuple[Any, dict[str, Any], Sequence[Any]]:
+    """The network of FILE.py:NAME, everything that the file defines, and the inputs."""
     network, content = load_network(text)
-    return trace(network, *inputs_of(content), weights=content.get("weights"))
+    if weights not in content and weights != "weights":
+        raise InputError(f"--weights {weights[:40]} given, a name that the file has not; name its dictionary of shapes")
+    return network, content, [tuple(parse_list(shape, "input")) for shape in shapes] or inputs_of(content)
 
 
 def load_network(text: str) -> tuple[Any, dict[str, Any]]:

@@ -103,6 +103,12 @@ Unnormalised = Annotated[bool, flag("--unnormalised", "Linear attention without 
 CertificateFile = Annotated[
     Path | None, file_option("--certificate", "Prove, and write a certificate for attngeom verify to this file.")
 ]
+INPUT = "Shape of an input such as 3,8; once for each input. By default the name `inputs` of the file."
+InputShapes = Annotated[list[str] | None, typer.Option("--input", "--input-shape", metavar="SHAPE", help=INPUT)]
+WeightsName = Annotated[
+    str, typer.Option("--weights", metavar="NAME", help="The dictionary of shapes or arrays in the file.")
+]
+LastToken = Annotated[bool, flag("--last-token", "Look at the last row of the output alone.")]
 WEIGHTS = "Weights: .safetensors, or .json for exact ones."
 WeightsPath = Annotated[Path, typer.Argument(metavar="WEIGHTS", help=WEIGHTS)]
 OptionalWeights = Annotated[Path | None, typer.Argument(metavar="[WEIGHTS]", help=WEIGHTS)]

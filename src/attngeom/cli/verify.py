@@ -6,16 +6,31 @@ Coq checks, as a comparison of two networks may.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
+from json import dumps as encode
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attngeom.cli.app import EXIT_UNDECIDED, VERDICTS
-from attngeom.cli.options import IgnoredSeed, Json, Seed, choice_option, file_option, flag
+from attngeom.cli.options import (
+    IgnoredSeed,
+    InputShapes,
+    Json,
+    LastToken,
+    Seed,
+    WeightsName,
+    choice_option,
+    file_option,
+    flag,
+)
 from attngeom.cli.output import pairs, print_answer, working
-from attngeom.errors import SizeError
-from attngeom.verification import verify
+from attngeom.errors import FormatError, InputError, SizeError
+from attngeom.limits.sizes import STORED_SEED
+from attngeom.streams import as_plain
+from attngeom.verification import Certificate, Verdict, read_certificate, verify
 
 
 def verify_command(
@@ -27,15 +42,26 @@ def verify_command(
     standalone: Annotated[
         bool, flag("--standalone", "Ask the lone checker attngeom_check.py too; a difference is an error.")
     ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--source", metavar="FILE.py:NAME", help="Is this file, which is run, the network that is meant?"),
+    ] = None,
+    inputs: InputShapes = None,
+    weights: WeightsName = "weights",
+    last_token: LastToken = False,
     json: Json = False,
     seed: Seed = 0,
 ) -> int:
     """Recheck a certificate from scratch, with code that shares nothing with the search.
 
+    With --source, the network of a certificate of `attngeom net` is traced again, with --input, --weights and
+    --last-token as they were there: a certificate of another program is not valid. FILE.py is your own code and is run.
+
     Exit code 0: it proves its claim, up to the error that the reason states where the standing is "probabilistic";
     1: it does not; 3: the recheck needs more than the budget, as the reason says; 4: the lone checker says something
     else. The seed is that of the point of an upgraded certificate; nothing else is random.
     """
+    network = None if source is None else read_network(certificate)
     with working("rechecking"):
         verdict = verify(certificate, budget)
     record, rows = verdict.to_json(), dict(verdict.rows())
@@ -49,6 +75,12 @@ def verify_command(
         if finding.contradicts(verdict):
             print_answer(json, record, pairs("verify", rows))
             raise ArithmeticError("verify and the lone checker differ; one of them is wrong, please report this")
+    if source is not None and network is not None:
+        verdict, found = compare_source(verdict, network, source, inputs or (), weights, last_token)
+        record |= {**verdict.to_json(), "source": found}
+        rows |= verdict.rows()
+        if found["matches"]:
+            rows["source"] = f"the program of this certificate is {found['name']}"
     if upgrade is not None and verdict.valid:
         # Looks for a witness at a named point, which the recheck never does.
         from attngeom.proofs.upgrade import upgrade as renew
@@ -59,6 +91,58 @@ def verify_command(
         record["upgraded"] = rows["written to"] = str(upgrade)
     print_answer(json, record, pairs("verify", rows))
     return VERDICTS[verdict.is_positive]
+
+
+def read_network(path: Path) -> Certificate | None:
+    """A certificate of a network, None if the file is none that can be read; InputError if it claims something else."""
+    try:
+        certificate = read_certificate(path)
+    except (FormatError, SizeError):
+        return None
+    kind = certificate.claim.get("kind")
+    if kind == "network":
+        return certificate
+    raise InputError(f"--source with a certificate of kind {str(kind)[:40]!r} given; leave it out, it is for networks")
+
+
+def compare_source(
+    verdict: Verdict, certificate: Certificate, source: str, inputs: Sequence[str], weights: str, last_token: bool
+) -> tuple[Verdict, dict[str, Any]]:
+    """The verdict on a certificate as one about the network of FILE.py:NAME, and the SHA-256 of both programs."""
+    # What traces is imported here alone: the recheck shares nothing with it.
+    from attngeom.cli.net import trace_network
+
+    seed, record = certificate.provenance.get("seed"), as_plain(certificate.claim.get("program"))
+    seed = seed if isinstance(seed, int) and 0 <= seed <= STORED_SEED else 0
+    with working("tracing"):
+        own = trace_network(source, inputs, weights, last_token, seed)
+    text = encode(record, sort_keys=True, separators=(",", ":"))
+    digest = sha256(text.encode()).hexdigest()
+    found = {"name": Path(source).name, "sha256": own.digest, "matches": own.digest == digest}
+    found["certificate"] = {"sha256": digest}
+    if found["matches"]:
+        return verdict, found
+    words = f"the program of {found['name']} is not that of this certificate: {difference(own.to_json(), record)}"
+    return Verdict.without_proof(False, verdict.claim, words), found
+
+
+def difference(own: Any, other: Any) -> str:
+    """In what two programs differ first: weights and inputs, operations, or what these are given."""
+    try:
+        nodes, others = own["nodes"], other["nodes"]
+        leaves = [
+            [f"{n[3]['name']} {n[2]}" for n in both if n[0] in ("parameter", "input")] for both in (nodes, others)
+        ]
+        for mine, theirs in zip(*leaves):
+            if mine != theirs:
+                return f"it has {mine}, the certificate {theirs}"
+        for place, (mine, theirs) in enumerate(zip(nodes, others)):
+            if mine != theirs:
+                is_same = mine[0] == theirs[0]
+                return f"node {place} is {mine[0]}, {'on other data' if is_same else f'in the certificate {theirs[0]}'}"
+        return f"it has {len(nodes)} nodes, the certificate {len(others)}"
+    except (TypeError, KeyError, IndexError, AttributeError):
+        return "this is no program"
 
 
 def prove_command(

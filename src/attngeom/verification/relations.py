@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
+from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz_mat
 
@@ -22,13 +23,30 @@ def written_rank(table: AtomTable, values: Sequence[Value], constants: bool = Fa
     reached, rows = _reached(table, kinds), []
     for number, monomial in values:
         terms = _write_out(table, {monomial: number} if number else {})
-        rows.append({m: c for m, c in terms.items() if any(reached[a] for a, _ in m)})
-    columns = {m: k for k, m in enumerate(dict.fromkeys(m for row in rows for m in row))}
-    matrix = fmpq_mat(len(rows), len(columns))
-    for i, row in enumerate(rows):
-        for m, number in row.items():
+        rows.append({m: c for m, c in terms.items() if c and any(reached[a] for a, _ in m)})
+    return _sparse_rank(rows)
+
+
+def _sparse_rank(rows: Sequence[Polynomial]) -> int:
+    """The rank of rows with few entries each: one with a column of its own adds one to that of the others."""
+    uses: dict[Any, set[int]] = {}
+    for k, row in enumerate(rows):
+        for m in row:
+            uses.setdefault(m, set()).add(k)
+    left, alone = set(range(len(rows))), [m for m, own in uses.items() if len(own) == 1]
+    while alone:
+        for k in uses[alone.pop()] & left:
+            left.remove(k)
+            for m in rows[k]:
+                uses[m].discard(k)
+                if len(uses[m]) == 1:
+                    alone.append(m)
+    columns = {m: k for k, m in enumerate(m for m, own in uses.items() if own)}
+    matrix = fmpq_mat(len(left), len(columns))
+    for i, k in enumerate(sorted(left)):
+        for m, number in rows[k].items():
             matrix[i, columns[m]] = number
-    return int(matrix.rank())
+    return len(rows) - len(left) + int(matrix.rank())
 
 
 def constant_part(table: AtomTable, value: Value) -> Polynomial:
