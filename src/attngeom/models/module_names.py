@@ -18,6 +18,7 @@ VIT = {
     "attention.o_proj": "attention.output.dense",
     "mlp.fc1": "intermediate.dense",
     "mlp.fc2": "output.dense",
+    "relative_position_bias": "attention.attention.relative_position_bias",
 }
 
 GRANITE = {
@@ -42,6 +43,8 @@ def to_disk_names(state: Mapping[str, Any], model_type: Any) -> Mapping[str, Any
 
     >>> list(to_disk_names({"vit.layers.0.mlp.fc1.bias": 1}, "vit"))
     ['vit.encoder.layer.0.intermediate.dense.bias']
+    >>> list(to_disk_names({"layers.1.lambda_1": 1, "beit.layers.0.attention.k_proj.weight": 1}, "beit"))
+    ['encoder.layer.1.lambda_1', 'beit.encoder.layer.0.attention.attention.key.weight']
     """
     return {
         disk: tensor if place is None else tensor[place]
@@ -75,7 +78,7 @@ def _pieces(name: str, state: Mapping[str, Any], model_type: Any) -> list[tuple[
     """The tensors of a checkpoint that a live tensor holds, and the place of each; None: it is all of it."""
     if model_type == "dinov2":
         return [(re.sub("attention[.][qkvo]_proj", lambda part: VIT[part[0]], name), None)]
-    if model_type in ("vit", "deit"):
+    if model_type in ("vit", "deit", "beit"):
         return [(_vit_name(name), None)]
     if model_type == "olmo_hybrid":
         return _hybrid_pieces(name, state)
@@ -121,8 +124,10 @@ def _hybrid_pieces(name: str, state: Mapping[str, Any]) -> list[tuple[str, Any]]
 
 
 def _vit_name(name: str) -> str:
-    match = re.fullmatch(r"((?:vit\.|deit\.)?)layers\.(\d+)\.(.+)\.(weight|bias)", name)
+    match = re.fullmatch(r"((?:vit\.|deit\.|beit\.)?)layers\.(\d+)\.(.+\.)?(\w+)", name)
     if match is None:
         return name
-    prefix, layer, module, part = match.groups()
-    return f"{prefix}encoder.layer.{layer}.{VIT.get(module, module)}.{part}"
+    prefix, layer, module, part = match.groups(default="")
+    module = module.removesuffix(".")
+    stored = f"{VIT.get(module, module)}." if module else ""
+    return f"{prefix}encoder.layer.{layer}.{stored}{part}"
