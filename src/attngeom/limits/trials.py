@@ -71,6 +71,7 @@ RANDOM_PROJECTIONS = 12  # Random projections by which rows are paired: equal on
 OUTPUT_TOKENS = 8  # Tokens of the inputs at which a written model is compared.
 OUTPUT_CHECKS = 2  # Inputs at which a written model is compared.
 WITNESS_TOKENS = 6  # Tokens of a random input that shows two layers to differ.
+WITNESS_PATCHES = 2**10  # The same where all tokens of an image are needed to show its table: 32 patches a side.
 CHOICE_PATHS = 64  # Pairs of states between which a change of the choice of experts is looked for.
 CHOICE_BISECTIONS = 40  # How closely a change of the choice of experts is located: to 1e-12.
 WRONG_HEADS = 16  # So many heads of a mixer that do not fit are looked at, with steps of all sizes.

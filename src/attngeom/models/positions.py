@@ -93,10 +93,10 @@ class WindowTable(RelativeTable):
         return cls(side=side, rows=(2 * side - 1) ** 2 + 3)
 
     def check_for(self, sees_later: bool) -> None:
-        fits = self.side > 0 and self.rows == (2 * self.side - 1) ** 2 + 3 and sees_later
-        require(
-            fits, f"a table of {self.rows} rows for {self.side} patches a side given; tokens that see all are needed"
-        )
+        fits = self.side > 0 and self.rows == (2 * self.side - 1) ** 2 + 3
+        text = f"a table of {self.rows} rows for an image of {self.side} patches a side given"
+        require(fits, f"{text}; one patch at least, and (2 side - 1)^2 + 3 rows, are required")
+        require(sees_later, f"{text}, and tokens that see none behind them; let them see all")
 
     @property
     def tokens(self) -> int:

@@ -22,6 +22,7 @@ from attngeom.limits.trials import (
     EXPERT_STATES,
     OUTPUT_CHECKS,
     OUTPUT_TOKENS,
+    WITNESS_PATCHES,
     WITNESS_STEPS,
     WITNESS_TOKENS,
     WRONG_EXPERTS,
@@ -70,7 +71,7 @@ def written(view: ModelView, layer: int, folded: LayerWeights) -> Array:
     stack, _ = view.model.place(layer)
     block, table = view.model.block(layer), view.relative(stack)
     own = None if block.attention is None else block.attention.relative
-    count = WITNESS_TOKENS if own is None else own.tokens or WITNESS_TOKENS
+    count = WITNESS_TOKENS if own is None or not own.tokens else min(own.tokens, WITNESS_PATCHES)
     x, memory = rng.normal(size=(2, count, width))
     if table is not None:
         assert block.attention is not None
