@@ -76,11 +76,11 @@ def verify_command(
             print_answer(json, record, pairs("verify", rows))
             raise ArithmeticError("verify and the lone checker differ; one of them is wrong, please report this")
     if source is not None and network is not None:
-        verdict, found = compare_source(verdict, network, source, inputs or (), weights, last_token)
-        record |= {**verdict.to_json(), "source": found}
+        verdict, retraced = compare_source(verdict, network, source, inputs or (), weights, last_token)
+        record |= {**verdict.to_json(), "source": retraced}
         rows |= verdict.rows()
-        if found["matches"]:
-            rows["source"] = f"the program of this certificate is {found['name']}"
+        if retraced["matches"]:
+            rows["source"] = f"the program of this certificate is {retraced['name']}"
     if upgrade is not None and verdict.valid:
         # Looks for a witness at a named point, which the recheck never does.
         from attngeom.proofs.upgrade import upgrade as renew
@@ -118,12 +118,12 @@ def compare_source(
         own = trace_network(source, inputs, weights, last_token, seed)
     text = encode(record, sort_keys=True, separators=(",", ":"))
     digest = sha256(text.encode()).hexdigest()
-    found = {"name": Path(source).name, "sha256": own.digest, "matches": own.digest == digest}
-    found["certificate"] = {"sha256": digest}
-    if found["matches"]:
-        return verdict, found
-    words = f"the program of {found['name']} is not that of this certificate: {difference(own.to_json(), record)}"
-    return Verdict.without_proof(False, verdict.claim, words), found
+    retraced = {"name": Path(source).name, "sha256": own.digest, "matches": own.digest == digest}
+    retraced["certificate"] = {"sha256": digest}
+    if retraced["matches"]:
+        return verdict, retraced
+    words = f"the program of {retraced['name']} is not that of this certificate: {difference(own.to_json(), record)}"
+    return Verdict.without_proof(False, verdict.claim, words), retraced
 
 
 def difference(own: Any, other: Any) -> str:
