@@ -280,26 +280,26 @@ class _Hypotheses:
         """Changes of powers of entries between inputs at the same weights, at more weights than there are entries."""
         count, parts, places = len(columns) + FREE_SPARE, list[list[list[int]]](), [place for place, _ in columns]
         self._afford(count)
-        runs = found = 0
+        runs = known = 0
         for number in range(2 * count):
             other = Interpreter(self.program, f"{self.interpreter.name}/{word}{number}", self.interpreter.region)
             rows, start = list[list[int]](), 0
             for _ in range(4):
                 values, start, tried = draw_sample(other, self.needed, start, lowest)
-                runs = self._count_runs(runs + tried, found + len(rows), count)
+                runs = self._count_runs(runs + tried, known + len(rows), count)
                 if values is None:
                     break
                 row = _read(values, places)
                 rows += [] if row is None else [row]
             parts.append(rows)
-            found += max(0, len(rows) - 1)
-            if found >= count:
+            known += max(0, len(rows) - 1)
+            if known >= count:
                 break
         return _changes(parts, [exponent for _, exponent in columns], p)
 
-    def _count_runs(self, runs: int, found: int, count: int) -> int:
+    def _count_runs(self, runs: int, known: int, count: int) -> int:
         """SizeError where the samples that are missing take more runs than are afforded, at the rate so far."""
-        expected = runs * max(1.0, count / (1 + found)) * self.interpreter.cost() * self.share
+        expected = runs * max(1.0, count / (1 + known)) * self.interpreter.cost() * self.share
         afford(expected, 8 * JACOBIAN_PRODUCTS, "products for free values inside of exponentials")
         return runs
 
