@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__version__ = "0.2.0.dev0"
+__version__ = "1.0.0"
 
 
 def library_versions(names: Iterable[str]) -> dict[str, str | None]:
