@@ -106,14 +106,17 @@ def program_bounds(
     given, architecture = architecture, without_idle_values(architecture)
     few = sampled_tokens(architecture)
     upper = orbit_bound(architecture, seed)
+    bounds: list[tuple[LowerBound, RankBound | None, int]] = []
     # Rotary planes beyond the width, and others, are told by more tokens than most kinds need.
-    for tokens in dict.fromkeys((few, min(2 * few, architecture.tokens))):
+    for number in dict.fromkeys((few, min(2 * few, architecture.tokens))):
         try:
-            lower, rank = _lower_mod_p(architecture, tokens, upper.value, seed, progress)
+            bounds.append((*_lower_mod_p(architecture, number, upper.value, seed, progress), number))
         except SingularError:
-            lower, rank = _lower_by_balls(architecture, upper.value, seed), None
-        if lower.value >= upper.value:
+            bounds.append((_lower_by_balls(architecture, upper.value, seed), None, number))
+        if bounds[-1][0].value >= upper.value:
             break
+    # More tokens have more roots, which exist at fewer samples: the first of the largest.
+    lower, rank, tokens = max(bounds, key=lambda bound: bound[0].value)
     if rank is not None and lower.value < upper.value and tokens == architecture.tokens:
         upper = _with_found_symmetries(upper, rank, seed, progress)
     idle = given.num_parameters - architecture.num_parameters
