@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from attngeom.errors import InputError
 from attngeom.limits.memory import ITEMS_AHEAD
-from attngeom.limits.seconds import CHILD_END_SECONDS
+from attngeom.limits.seconds import CHILD_END_SECONDS, CHILD_WATCH_SECONDS
 from attngeom.limits.sizes import LOCAL_WORKERS
 
 Item = TypeVar("Item")
@@ -73,11 +73,12 @@ def worker_processes(workers: int) -> Iterator[Workers]:
         except BaseException:
             # What runs is not worth waiting for: the run is over.
             executor.shutdown(wait=False, cancel_futures=True)
-            children = multiprocessing.active_children()
-            for child in children:
+            for child in multiprocessing.active_children():
                 child.terminate()
-            for child in children:
-                child.join(CHILD_END_SECONDS)
+            # A thread of the executor collects them as well: the one who comes second is told nothing about their end.
+            end = time.monotonic() + CHILD_END_SECONDS
+            while multiprocessing.active_children() and time.monotonic() < end:
+                time.sleep(CHILD_WATCH_SECONDS)
             raise
 
 

@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -204,6 +205,25 @@ def test_processes_are_started_once_and_end_with_the_work(folder, monkeypatch):
     assert compare(a, b, crew=2).to_json() == compare(a, b).to_json()
     # This process is one of the two.
     assert started == [1] and not multiprocessing.active_children()
+    with pytest.raises(CrewLost, match="went away"), hired(2) as crew:
+        each_layer(end_worker, [(os.getpid(),)] * 3, crew)
+    assert not multiprocessing.active_children()
+
+
+def test_ended_processes_are_collected_whoever_comes_first(monkeypatch):
+    """The thread of the executor collects a dead worker, and takes its time to say so; nothing is left afterwards."""
+    collect = os.waitpid
+
+    def collect_and_dawdle(pid: int, options: int) -> tuple[int, int]:
+        ours = threading.current_thread() is threading.main_thread()
+        if ours:
+            time.sleep(0.1)
+        found = collect(pid, options)
+        if not ours:
+            time.sleep(2.0)
+        return found
+
+    monkeypatch.setattr(os, "waitpid", collect_and_dawdle)
     with pytest.raises(CrewLost, match="went away"), hired(2) as crew:
         each_layer(end_worker, [(os.getpid(),)] * 3, crew)
     assert not multiprocessing.active_children()

@@ -3,6 +3,7 @@
 # files and processes
 # A process that was told to end ends at once, unless the machine is very busy; it is waited for no longer.
 CHILD_END_SECONDS = 10.0
+CHILD_WATCH_SECONDS = 0.005  # How often children that were told to end are looked at.
 # After a day without change, a temporary of another machine that nobody holds is abandoned.
 ABANDONED_SECONDS = 86400.0
 
