@@ -3,6 +3,7 @@
 import gc
 import linecache
 import os
+import sys
 
 # Tests run in one process for each core: more threads would only wait for each other. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -21,6 +22,11 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("attngeom")
+# Hypothesis also draws numbers that it reads in the modules that are loaded: those depend on the tests before.
+drawing = sys.modules.get("hypothesis.internal.conjecture.providers")
+if hasattr(drawing, "_get_local_constants"):
+    no_numbers = drawing.Constants()
+    drawing._get_local_constants = lambda: no_numbers
 
 
 FIRST = ("tests/explore/", "tests/papers/test_claims", "tests/docs/", "tests/cli/test_examples", "tests/test_answers")
