@@ -132,6 +132,7 @@ def test_names_are_on_the_disk_before_a_write_is_done(tmp_path, monkeypatch):
 
 FULL = """
 import resource, sys
+sys.dont_write_bytecode = True  # compiled modules that do not fit would be kept in part, and break every later run
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from attngeom.cli.app import run
 sys.exit(run(sys.argv[1:]))

@@ -26,6 +26,8 @@ def make_fact(index, answer=None, padding=""):
     return Fact(task, result, 0.25)
 
 
+SECONDS = 600
+"""A disk takes its time to bring hundreds of commits to the plate: only what never ends is waited for so long."""
 WRITER = """
 import sys
 from attngeom.atlas.store import FactStore
@@ -39,8 +41,9 @@ with FactStore(path) as store:
 
 
 def start_writer(path, first, count, **options):
+    # -B: where files may not be large, compiled modules would be kept in part, and break every later run.
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(first), str(count), str(path)],
+        [sys.executable, "-B", "-c", WRITER, str(first), str(count), str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -122,7 +125,7 @@ def test_two_processes_write_one_store_at_once(path):
     with FactStore(path) as store:
         seen = store.count()
         for writer in writers:
-            _, errors = writer.communicate(timeout=60)
+            _, errors = writer.communicate(timeout=SECONDS)
             assert writer.returncode == 0, errors
         assert seen <= store.count() == 90
         store.check()
@@ -179,7 +182,7 @@ def test_a_write_that_the_system_refuses_keeps_what_was_committed(path):
     with FactStore(path) as store:
         store.add([make_fact(5000)])
     writer = start_writer(path, 0, 1000, preexec_fn=limit)
-    output, errors = writer.communicate(timeout=60)
+    output, errors = writer.communicate(timeout=SECONDS)
     assert writer.returncode == 1
     assert "what was committed is kept" in errors
     with FactStore(path) as store:
