@@ -9,12 +9,12 @@ import pytest
 
 from attngeom.cli.net import trace_network
 from attngeom.explore.server import Explorer
+from tests.explore.asking import SECONDS, settle
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
 )
 INSISTED = os.environ.get("ATTNGEOM_BROWSER") == "required"
-SECONDS = 20
 INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 
 
@@ -22,7 +22,7 @@ INPUTS = Path(__file__).parents[1] / "golden" / "inputs"
 def server():
     network = f"{INPUTS / 'network.py'}:attention"
     files = [INPUTS / "certificate_layer.json", INPUTS / "deep.json"]
-    with Explorer(files, budget=30, networks={network: trace_network(network)}) as explorer:
+    with Explorer(files, budget=2 * SECONDS, networks={network: trace_network(network)}) as explorer:
         thread = threading.Thread(target=explorer.serve, daemon=True)
         thread.start()
         yield explorer
@@ -88,6 +88,7 @@ def window(context, server):
     page.complaints = complaints
     yield page
     page.close()
+    settle(server)
     assert complaints == []
 
 

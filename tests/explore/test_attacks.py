@@ -16,7 +16,7 @@ from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import VIEWS
 from attngeom.limits.sizes import ADDRESS_CHARACTERS, DROPPED_BYTES, FORM_BYTES, UPLOAD_BYTES
 from tests.effort import spread
-from tests.explore.asking import ask, request, root_of, send
+from tests.explore.asking import SECONDS, ask, request, root_of, send, settle
 
 SLOW = b"widths=60,60,60,60&attention=30&kind=softmax&method=krylov"
 
@@ -24,6 +24,7 @@ SLOW = b"widths=60,60,60,60&attention=30&kind=softmax&method=krylov"
 @pytest.fixture
 def unharmed(server, monkeypatch):
     """After the test no file was planted, no process started, the engine was not asked, and the server answers."""
+    settle(server)
     asked = []
     compute = server.compute
 
@@ -133,11 +134,11 @@ def test_an_upload_that_is_broken_off_leaves_nothing(unharmed):
     for part in (b"", b"x" * 5000):
         with socket.create_connection(("127.0.0.1", unharmed.port)) as connection:
             connection.sendall(head + part)
-            end = time.monotonic() + 10
+            end = time.monotonic() + SECONDS
             while set(folder.iterdir()) == before and time.monotonic() < end:
                 time.sleep(0.01)
             assert len(set(folder.iterdir()) - before) == 1, "it is being written"
-        end = time.monotonic() + 10
+        end = time.monotonic() + SECONDS
         while set(folder.iterdir()) != before and time.monotonic() < end:
             time.sleep(0.01)
         assert set(folder.iterdir()) == before
@@ -146,8 +147,9 @@ def test_an_upload_that_is_broken_off_leaves_nothing(unharmed):
 def test_requests_in_a_row_on_one_connection_are_answered(server):
     """What is not refused keeps its connection, as a browser expects."""
     root = root_of(server)
-    both = request(server, f"POST {root}layer/answer", b"v=1") + request(server, f"GET {root}")
-    assert replies(send(server, both)) == [b"200", b"200"]
+    first = request(server, f"POST {root}layer/answer", b"v=1")
+    last = request(server, f"GET {root}", Connection="close")
+    assert replies(send(server, first + last, SECONDS)) == [b"200", b"200"]
 
 
 def test_dropped_files_are_bounded(monkeypatch):

@@ -1,5 +1,6 @@
 """The view of dimensions: what the page shows is what the library computes."""
 
+import time
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -12,6 +13,7 @@ from attngeom.explore.views import find_view
 from attngeom.explore.views.dimension import answer_of
 from attngeom.models.counts.redundancy import redundancy
 from attngeom.models.presets import published
+from tests.explore.asking import SECONDS
 
 VIEW = find_view("dimension")
 CASES = [
@@ -92,6 +94,26 @@ def test_browser_refuses_bad_input_and_cancels_long_work(visit, assert_that):
     assert_that(page.locator("#answer .refusal")).to_contain_text("<img src=x>")
 
 
+def test_browser_ends_work_that_a_change_overtook(visit, assert_that, server):
+    """The form changes before the server has said by which key the work can be ended."""
+    page = visit("dimension?widths=90,90,90,90&attention=40&kind=softmax&causal=1&method=krylov")
+    held, before = [], set(server.jobs._jobs)
+
+    def stages():
+        return [job.stage for key, job in list(server.jobs._jobs.items()) if key not in before]
+
+    page.route("**/job/prove", lambda route: held.append(route))
+    page.get_by_role("button", name="Prove it").click()
+    page.get_by_label("Widths").first.fill("3,3")
+    assert_that(page.locator("#dimension .number")).to_contain_text("of 249 parameters")
+    held[0].continue_()
+    end = time.monotonic() + SECONDS
+    while not stages() or "running" in stages():
+        assert time.monotonic() < end
+        page.wait_for_timeout(20)
+    assert stages() == ["cancelled"] and page.locator("#job button").count() == 0
+
+
 def test_two_windows_do_not_disturb_each_other(browser, server):
     first, second = browser.new_page(), browser.new_page()
     first.goto(server.address + "dimension?widths=3,3&attention=2")
@@ -104,8 +126,9 @@ def test_two_windows_do_not_disturb_each_other(browser, server):
     second.close()
 
 
-def test_keyboard_and_narrow_page(visit):
+def test_keyboard_and_narrow_page(visit, assert_that):
     page = visit("dimension")
+    assert_that(page.locator("#link")).to_be_visible()
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.keyboard.press("Tab")

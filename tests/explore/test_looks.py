@@ -24,6 +24,9 @@ CUT = """() => [...document.querySelectorAll("main *")].filter((element) => {
   return box.width && box.right > innerWidth + 1 && !(held && held.classList.contains("cut"));
 }).map((element) => element.outerHTML.slice(0, 80))"""
 
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""The page has been told of its new size before it is drawn."""
+
 
 def luminance(colour):
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
@@ -50,7 +53,8 @@ def test_browser_nothing_is_cut_without_a_hint(visit, assert_that, name):
     page = visit(name)
     assert_that(page.locator("#link")).to_be_visible()
     page.set_viewport_size({"width": 400, "height": 800})
-    page.wait_for_timeout(100)
+    page.wait_for_function("innerWidth === 400")
+    page.evaluate(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert page.evaluate(CUT) == []
     page.emulate_media(color_scheme="dark")

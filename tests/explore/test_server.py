@@ -20,7 +20,7 @@ from attngeom.explore.server import Explorer
 from attngeom.explore.shelf import Shelf
 from attngeom.explore.views import VIEWS, find_view
 from attngeom.limits.memory import JOBS_AT_ONCE
-from tests.explore.asking import ask, root_of
+from tests.explore.asking import SECONDS, ask, root_of, settle
 from tests.explore.conftest import INPUTS
 
 SLOW = "widths=60,60,60,60&attention=30&kind=softmax&method=krylov"
@@ -110,8 +110,8 @@ def test_an_internal_error_is_told_to_the_page_and_the_terminal(server, monkeypa
     assert "ZeroDivisionError" in capfd.readouterr().err
 
 
-def finish(server, key, wanted, seconds=30.0):
-    end = time.monotonic() + seconds
+def finish(server, key, wanted):
+    end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         told = json.loads(ask(server, "GET", f"job/{key}")[1])
         if told["stage"] != "running":
@@ -128,6 +128,7 @@ def start(server, query):
 
 
 def test_jobs_are_cancelled_limited_and_end_by_themselves(server):
+    settle(server)
     keys = [start(server, SLOW) for _ in range(JOBS_AT_ONCE)]
     reply, content = ask(server, "POST", "dimension/job/prove", body=SLOW.encode())
     assert reply.status == 400 and "are running" in content
@@ -135,13 +136,13 @@ def test_jobs_are_cancelled_limited_and_end_by_themselves(server):
     jobs[0].budget = 0.0
     assert "not finished within" in finish(server, keys[0], "out of time")["html"]
     jobs[1].asked -= 100
-    end = time.monotonic() + 10
+    end = time.monotonic() + SECONDS
     while jobs[1].stage == "running" and time.monotonic() < end:
         time.sleep(0.05)
     assert jobs[1].stage == "cancelled"
     ask(server, "POST", f"job/{keys[2]}", body=b"")
     finish(server, keys[2], "cancelled")
-    assert all(job.child.process.wait(10) < 0 for job in jobs)
+    assert all(job.child.process.wait(SECONDS) < 0 for job in jobs)
 
 
 def test_a_failing_job_says_why(server):

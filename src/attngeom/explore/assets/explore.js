@@ -12,6 +12,7 @@
   const STOPPED = "<p class='refusal' role='alert'>The server was stopped.</p><section id='job'></section>";
   let asking = null;
   let running = null;
+  let works = 0;
 
   const query = () => {
     const texts = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
@@ -97,13 +98,19 @@
 
   async function startWork(job) {
     stopWork();
+    const mine = works;
     const work = place();
     const started = await post(`${name}/job/${job}`, query());
-    if (!started.ok) {
-      work.innerHTML = await started.text();
+    const told = await (started.ok ? started.json() : started.text());
+    if (mine !== works) { // a later change has stopped it before it had a key
+      if (started.ok) post(`job/${told.key}`);
       return;
     }
-    const { key } = await started.json();
+    if (!started.ok) {
+      work.innerHTML = told;
+      return;
+    }
+    const { key } = told;
     running = key;
     const [words, bar, cancel] = ["p", "progress", "button"].map((tag) => document.createElement(tag));
     bar.setAttribute("aria-label", "progress");
@@ -132,6 +139,7 @@
   }
 
   function stopWork() {
+    works++;
     if (running) post(`job/${running}`, "", { keepalive: true });
     running = null;
     delete place()?.dataset.stage;
