@@ -18,6 +18,8 @@ import pytest
 from attngeom.atlas import FactStore
 from attngeom.cli.app import run as run_program
 
+SECONDS = 300
+"""Only what never comes is waited for so long."""
 SWEEP = """
 [budget]
 seconds = 60
@@ -186,11 +188,12 @@ def test_an_interrupt_leaves_a_store_from_which_the_run_goes_on(tmp_path):
         # Shells start what runs in the background with interrupts ignored, and that is inherited.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (store.exists() and _count(store)):
+    deadline = time.monotonic() + SECONDS
+    while not (store.exists() and _count(store)):
+        assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     before = _count(store)
     assert errors.strip() == f"attngeom: interrupted; {before} facts are stored, run it again to go on"
