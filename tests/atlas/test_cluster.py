@@ -20,7 +20,7 @@ import pytest
 import attngeom
 from attngeom.atlas import FactStore, dask_executor, parse_sweep, run_sweep
 from attngeom.atlas.children import answer
-from attngeom.atlas.executors import _difference
+from attngeom.atlas.executors import _CheckedWorkers, _describe_code, _difference
 from attngeom.atlas.identity import identify_code
 from attngeom.atlas.questions import get_question
 from attngeom.atlas.runner import _outcomes
@@ -30,10 +30,13 @@ from tests.atlas.test_run import contents, serial_facts
 from tests.effort import choose
 
 Client = pytest.importorskip("distributed").Client
+CommClosedError = pytest.importorskip("distributed.comm.core").CommClosedError
 
 HOW_TO = (Path(__file__).parents[2] / "docs/how-to/atlas.md").read_text(encoding="utf-8")
 CERTIFICATES = "\n".join(re.findall(r"^openssl .*$", HOW_TO, re.MULTILINE))
 
+SECONDS = 300
+"""Starting a scheduler and workers takes two seconds each, on a machine that has nothing else to do."""
 SWEEP = "seed = 2\n[[toy]]\nsizes = {from = 1, to = 40}\nsleep = 0.05\n"
 
 
@@ -45,11 +48,15 @@ class Cluster:
         self.processes = []
         protocol = "tls" if tls else "tcp"
         self._start("dask_scheduler", "--port", "0", "--no-show", "--protocol", protocol)
-        deadline = time.monotonic() + 60
-        # The file is there before it is written.
-        while not (self.file.exists() and self.file.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.address = json.loads(self.file.read_text())["address"]
+        wait_until(lambda: self.found() is not None)
+        self.address = self.found()
+
+    def found(self):
+        """The address of the scheduler, once its file is written to the end."""
+        try:
+            return json.loads(self.file.read_text())["address"]
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
 
     def _start(self, program, *options, path=None):
         shared = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(self.file), *self.tls]
@@ -100,8 +107,8 @@ def copy_package(folder, name, old, new):
     return target.parent
 
 
-def wait_until(holds, seconds=60):
-    deadline = time.monotonic() + seconds
+def wait_until(holds):
+    deadline = time.monotonic() + SECONDS
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert holds()
@@ -122,7 +129,7 @@ def test_workers_with_other_code_are_refused_before_they_get_work(cluster, path,
     cluster.add_worker()
     cluster.add_worker(copy_package(tmp_path, *change))
     with Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=SECONDS)
     command = ["atlas", "run", str(tmp_path / "sweep.toml"), "--store", str(path), "--scheduler", cluster.address]
     assert run_program(command) == 2
     error = capsys.readouterr().err
@@ -146,7 +153,7 @@ def test_a_worker_with_other_code_that_comes_later_gets_no_work(cluster, path, t
         if seen.done >= 2 and not came:
             came.append(cluster.add_worker(tmp_path / "other"))
             with Client(cluster.address, set_as_default=False) as client:
-                client.wait_for_workers(2, timeout=60)
+                client.wait_for_workers(2, timeout=SECONDS)
 
     with FactStore(path) as store, dask_executor(cluster.address, tell=told.append) as (executor, count):
         report = run_sweep(parse_sweep(SWEEP), store, executor, count, progress=add_another)
@@ -165,6 +172,29 @@ def test_what_a_worker_has_is_said_in_words():
     assert "other files" in _difference({**here, "package": "0" * 64})
     assert "another module tests.atlas.toy" in _difference({**here, "questions": {}})
     assert "or none (ModuleNotFoundError" in _difference(ModuleNotFoundError("No module named 'attngeom'"))
+
+
+def test_workers_that_go_away_while_they_are_asked_are_asked_again():
+    """Their silence is not another code."""
+
+    class Client:
+        def __init__(self):
+            self.silent, self.asked = [CommClosedError("closed"), OSError("timed out"), TimeoutError()] * 2, []
+
+        def scheduler_info(self, n_workers):
+            return {"workers": {name: {"nthreads": 2} for name in ("good", "going", "late", "other")}}
+
+        def run(self, function, *arguments, workers, on_error):
+            if function is not _describe_code:
+                return {}
+            self.asked.append(workers)
+            replies = {"good": asdict(identify_code()), "other": FileNotFoundError("no file")}
+            return {name: replies.get(name) or self.silent.pop() for name in workers}
+
+    client = Client()
+    workers = _CheckedWorkers(client)
+    assert [name for name, _ in workers.look()] == ["other"] and workers.threads == 2
+    assert workers.look() == [] and client.asked == [["good", "going", "late", "other"], ["going", "late"]]
 
 
 def test_answers_of_other_code_are_not_believed():
@@ -215,7 +245,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, path, monkeypatc
         wait_until(lambda: count() == 2)
         report = run_sweep(parse_sweep(SWEEP), store, executor, count, progress=kill_one)
         assert killed.is_set()
-        assert workers[0].wait(timeout=60) == -signal.SIGKILL
+        assert workers[0].wait(timeout=SECONDS) == -signal.SIGKILL
         assert workers[1].poll() is None
         facts, failures = list(store.facts()), store.failures()
     assert failures == []

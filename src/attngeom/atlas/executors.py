@@ -108,7 +108,11 @@ def dask_executor(
             raise InputError(f"worker {name[:40]} has {why}; install the same attngeom on every machine and restart it")
 
         def threads() -> int:
-            for name, why in workers.look():
+            try:
+                refused = workers.look()
+            except (OSError, RuntimeError) as error:
+                raise _gone(address, error) from None
+            for name, why in refused:
                 if tell is not None:
                     tell(f"worker {name[:40]} gets no work: it has {why}")
             return workers.threads
@@ -151,7 +155,14 @@ class _CheckedWorkers:
         """What each worker says of its code, or the exception that it raised; one that went away is left out."""
         if not names:
             return {}
-        return dict(self._client.run(_describe_code, workers=names, on_error="return"))
+        from distributed.comm.core import CommClosedError
+
+        replies = self._client.run(_describe_code, workers=names, on_error="return")
+        return {
+            name: reply
+            for name, reply in replies.items()
+            if not isinstance(reply, CommClosedError | TimeoutError) and type(reply) is not OSError
+        }
 
 
 def _describe_code() -> dict[str, Any]:
