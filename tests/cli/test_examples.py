@@ -16,9 +16,11 @@ from attngeom.cli.commands import EXAMPLES
 from attngeom.explore.server import Explorer
 from tests.effort import spread
 from tests.example_files import copy_examples
+from tests.sources import SOURCE
 
 NEGATIVE = {"certify closure_only.json": 1}
 LINES = list(dict.fromkeys(line for lines in EXAMPLES.values() for line in lines))
+FRAME = f"{SOURCE}/cli/", f"{SOURCE}/explore/"
 CUT = re.compile(r"\d…|\d\.\.\.")
 
 
@@ -97,9 +99,8 @@ class Stop:
 
     def __call__(self, frame, event, argument):
         name = frame.f_code.co_filename
-        rooms = ("/attngeom/cli/", "/attngeom/explore/")
         is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
-        if event == "call" and not is_generator and "/attngeom/" in name and not any(room in name for room in rooms):
+        if event == "call" and not is_generator and name.startswith(f"{SOURCE}/") and not name.startswith(FRAME):
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt

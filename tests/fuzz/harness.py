@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from attngeom.atlas.children import address_space
 from attngeom.limits.shown import MESSAGE_CHARACTERS
 from tests.fuzz.targets import INPUTS, NUMBER, TARGETS, Target
 
@@ -35,6 +36,8 @@ SECONDS = 10.0
 PATIENCE = 120.0
 """Seconds by the clock after which a run that does not compute is a hang, too."""
 MEMORY = 4 * 2**30
+"""Bytes of address space beyond those of the process at its start, which differ from machine to machine: every thread
+that tests have started, and every core, may reserve some."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,8 @@ def _work(
 ) -> None:
     # Otherwise this process would not see that the other one is gone.
     other_end.close()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit = address_space() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     while (trial := _receive(connection)) is not None:
         # The signal ends the process, also inside a library.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
