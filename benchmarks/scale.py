@@ -2,10 +2,9 @@
 
 CPU seconds of one thread and peak memory, each command in a process of its own, beside what the machine takes for a
 product of matrices and for a gigabyte of fresh memory; the pass converts every tensor to float64 and sums it. Then two
-workers against one (``--workers``: these alone). By the clock, with the ceiling of the machine, two processes that
-share nothing: a quiet machine is wanted. And by what the two processes did: how many times faster they are where
-neither slows the other down, which any load leaves as it is. ``--short`` takes six minutes for all of it. ``--layers``
-takes a longer model, of which the folder has a shard for each layer.
+workers against one (``--workers``: these alone), whole commands from start to end by the clock, with the ceiling of the
+machine, two commands that share nothing: a quiet machine is wanted. They work on ``--layers`` of width 2,048, a shard
+for each.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, wait
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +30,7 @@ from safetensors.numpy import save_file  # noqa: E402
 
 from attngeom.models import (  # noqa: E402
     canonical,
-    canonicalize,
     compare,
-    crews,
     fingerprint,
     lineage,
     open_model,
@@ -45,12 +40,9 @@ from attngeom.models import (  # noqa: E402
 from attngeom.models.inspection import inspect_model  # noqa: E402
 from attngeom.models.samples import random_tensor, tensor_shapes  # noqa: E402
 from attngeom.models.views import ModelView  # noqa: E402
-from attngeom.processes import keep_memory, worker_processes  # noqa: E402
+from attngeom.processes import keep_memory  # noqa: E402
 from contract import LIMIT, emit, require  # noqa: E402
 
-NOTES = "ATTNGEOM_BENCHMARK_NOTES"
-"""The variable that names the file of notes, for workers as well."""
-run_plainly = crews._run
 SHORT = 30.0
 """Seconds for the rounds of a command, where time is short."""
 MACHINE = "product", "fresh GB"
@@ -148,113 +140,74 @@ def report_measure(command: str, one: Path, other: Path) -> None:
     print(json.dumps({"result": result, **seconds, "gigabytes": int(line.split()[1]) / 2**20}))
 
 
-CREWS: dict[str, Callable[[Path, Path, int], object]] = {
-    "fingerprint": lambda a, b, crew: fingerprint(open_model(a), crew=crew).digest,
-    "inspect": lambda a, b, crew: len(inspect_model(open_model(a), crew=crew).heads),
-    "compare": lambda a, b, crew: compare(open_model(a), open_model(b), level="rounding", crew=crew).same_function,
-    "exact compare": lambda a, b, crew: compare(open_model(a), open_model(a), level="exact", crew=crew).same_function,
-    "canonicalize": lambda a, b, crew: write_canonical(a, crew),
-    "lineage": lambda a, b, crew: round(
-        lineage(open_model(b), [open_model(a)], crew=crew).parents[0].similarity or 0, 4
-    ),
+CREWS = {
+    "fingerprint": ("fingerprint", "{a}"),
+    "inspect": ("inspect", "{a}"),
+    "compare": ("compare", "{a}", "{b}", "--level", "rounding"),
+    "exact compare": ("compare", "{a}", "{a}", "--level", "exact"),
+    "canonicalize": ("canonicalize", "{a}", "--out", "{out}"),
+    "lineage": ("lineage", "{b}", "{a}"),
 }
+"""The words of commands that take ``--workers``."""
+NOT_SHARED = {"entropy": None, "bytes": None}
+"""What no two answers share: the points of an exact comparison, and headers of files where each layer has its own."""
 
 
-def write_canonical(folder: Path, crew: int) -> int:
-    """A whole folder is written, and removed."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as place:
-        return open_model(write_model(canonicalize(open_model(folder)), Path(place) / "out", crew=crew).path).layers
+def start_command(command: str, pair: list[Path], out: Path, crew: int) -> subprocess.Popen[str]:
+    words = [word.format(a=pair[0], b=pair[1], out=out) for word in CREWS[command]]
+    program = "from attngeom.cli import main; main()"
+    line = [sys.executable, "-c", program, "model", *words, "--workers", str(crew), "--json"]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
 
 
-def ask_alone(command: str, one: Path, other: Path) -> str:
-    return str(CREWS[command](one, other, 1))
+def run_commands(command: str, pairs: list[list[Path]], crew: int) -> tuple[float, float, list[Any]]:
+    """Seconds by the clock, and of all processes, from the start to the end of the same command on several pairs at
+    once; what each answered."""
+    with tempfile.TemporaryDirectory(dir=pairs[0][0].parent) as place:
+        take_memory()
+        start, before = time.perf_counter(), os.times()
+        running = [start_command(command, pair, Path(place) / f"out{i}", crew) for i, pair in enumerate(pairs)]
+        texts = [process.communicate()[0] for process in running]
+        wall, after = time.perf_counter() - start, os.times()
+    require(all(process.returncode in (0, 1) for process in running), f"{command} has answers")
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return wall, spent, [{**json.loads(text.replace(place, "")), **NOT_SHARED} for text in texts]
 
 
-def timed_run(packed: crews.Packed[Any]) -> tuple[int, Any]:
-    """`crews._run`, which notes the CPU seconds of its process before and after an item."""
-    start = time.process_time()
-    result = run_plainly(packed)
-    line = json.dumps([os.getpid(), packed[1], start, time.process_time()])
-    with Path(os.environ[NOTES]).open("a") as notes:
-        notes.write(line + "\n")
-    return result
+def take_memory() -> None:
+    """A process that takes four gigabytes and ends: for a moment they are at hand, as they always are without a host.
 
-
-def work_apart(command: str, pair: list[Path], crew: int) -> tuple[float, float, float, str]:
-    """`work_seconds` in a process of its own, which has to be given its memory as a worker has, and its wall clock."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-        return apart.submit(work_seconds, command, pair, crew).result()
-
-
-def work_seconds(command: str, pair: list[Path], crew: int) -> tuple[float, float, float, str]:
-    """CPU seconds until the end of a command of which neither process slows the other down; those of all; seconds by
-    the clock; the answer.
-
-    Items go to whoever is free first, as they do; what the called process does between them is its own, and a worker
-    begins when it has loaded what it needs. Where one process does all, the first two are the same.
+    The kernel of a guest hands memory back to its host after seconds, and is given it again for up to three seconds a
+    gigabyte, by chance to the one or to the other that is measured.
     """
-    with tempfile.NamedTemporaryFile() as notes:
-        os.environ[NOTES] = notes.name
-        crews._run = timed_run
-        keep_memory()  # as the command line does
-        start, begin = time.process_time(), time.perf_counter()
-        answer = str(CREWS[command](pair[0], pair[1], crew))
-        end, wall = time.process_time(), time.perf_counter() - begin
-        crews._run = run_plainly
-        lines = [json.loads(line) for line in Path(notes.name).read_text().splitlines()]
-    own = sorted((line for line in lines if line[0] == os.getpid()), key=lambda line: line[2])
-    others = sorted((line for line in lines if line[0] != os.getpid()), key=lambda line: line[2])
-    if not others:
-        return end - start, end - start, wall, answer
-    loaded, rounds = others[0][2], list[dict[int, float]]()
-    for line in sorted(lines, key=lambda line: line[2] - (start - loaded if line[0] == os.getpid() else 0)):
-        # The same number once more is that of the next round of items.
-        number = next((i for i, costs in enumerate(rounds) if line[1] not in costs), len(rounds))
-        rounds[number:] = rounds[number:] or [{}]
-        rounds[number][line[1]] = line[3] - line[2]
-    free = [own[0][2] - start, own[0][2] - start + loaded]
-    for costs in rounds:
-        for item in sorted(costs):
-            free[int(free[1] < free[0])] += costs[item]
-        free = [max(free)] * 2
-    between = end - own[0][2] - sum(line[3] - line[2] for line in own)
-    return max(free) + between, end - start + others[-1][3], wall, answer
+    subprocess.run([sys.executable, "-c", "import numpy; numpy.empty(2**29).fill(1.0)"], check=True)
 
 
 def workers(pair: list[Path], half: list[Path], rounds: int, seconds: float) -> None:
-    """How many times faster two workers are than one; rounds alternate, as many as there is time for.
+    """How many times faster two workers are than one, whole commands by the clock; rounds alternate, as many as there
+    is time for.
 
-    The ceiling of the machine: two processes that run already and share nothing, each with half the layers.
+    The ceiling of the machine: two commands with one process each that share nothing, on half the layers.
     """
-    print(f"{'':13s} {'one, s':>8s} {'two':>7s} {'ceiling':>8s} {'share':>6s} {'CPU, all':>9s} {'by work':>8s}   load")
-    with worker_processes(2) as running:
-        for command in CREWS:
-            wait([running.submit(ask_alone, command, half[0], half[1]) for _ in range(2)])
-            times: dict[int, list[float]] = {1: [], 2: [], 0: []}
-            spent: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
-            answers, begin = set(), time.perf_counter()
-            for number in range(rounds):
-                if number and (time.perf_counter() - begin) * (number + 1) / number > seconds:
-                    break
-                for crew, measured in times.items():
-                    start = time.perf_counter()
-                    if crew:
-                        path, total, wall, answer = work_apart(command, pair, crew)
-                        spent[crew].append((path, total))
-                        answers.add(answer)
-                    else:
-                        wait([running.submit(ask_alone, command, half[0], half[1]) for _ in range(2)])
-                        wall = time.perf_counter() - start
-                    measured.append(wall)
-            require(len(answers) == 1, f"{command}: two workers give what one gives")
-            one, two, apart = (float(np.median(times[crew])) for crew in (1, 2, 0))
-            alone = float(np.median(spent[1], axis=0)[0])
-            path, total = (float(x) for x in np.median(spent[2], axis=0))
-            print(f"{command:13s} {one:8.1f} {one / two:6.2f}x {one / apart:7.2f}x {apart / two:6.0%} ", end="")
-            print(f"{total / alone:8.2f}x {alone / path:7.2f}x   {os.getloadavg()[0]:.1f}", flush=True)
-            emit("two workers against one, and what the machine allows", command, one / two, unit="times")
-            emit("two workers against one, and what the machine allows", command, one / apart, LIMIT, unit="times")
-            emit("two workers against one, where neither slows the other down", command, alone / path, unit="times")
+    print(f"{'':13s} {'one, s':>8s} {'two':>7s} {'ceiling':>8s} {'share':>6s} {'CPU, all':>9s}   load")
+    for command in CREWS:
+        found: dict[str, list[tuple[float, float]]] = {"one": [], "two": [], "apart": []}
+        begin = time.perf_counter()
+        for number in range(rounds):
+            if number and (time.perf_counter() - begin) * (number + 1) / number > seconds:
+                break
+            *cost, answer = run_commands(command, [pair], 1)
+            *shared, same = run_commands(command, [pair], 2)
+            *apart, _ = run_commands(command, [half, half], 1)
+            for key, costs in zip(found, (cost, shared, apart), strict=True):
+                found[key].append((costs[0], costs[1]))
+            require(answer == same, f"{command}: two workers give what one gives")
+        (one, alone), (two, total), (apart_wall, _) = (np.median(costs, axis=0) for costs in found.values())
+        print(f"{command:13s} {one:8.1f} {one / two:6.2f}x {one / apart_wall:7.2f}x {apart_wall / two:6.0%} ", end="")
+        print(f"{total / alone:8.2f}x   {os.getloadavg()[0]:.1f}", flush=True)
+        table = "two workers against one, and what the machine allows"
+        emit(table, command, one / two, unit="times")
+        emit(table, command, one / apart_wall, LIMIT, unit="times")
 
 
 def part_of(folder: Path, layers: int) -> Path:
@@ -274,16 +227,16 @@ def part_of(folder: Path, layers: int) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a layer of width 512")
-    parser.add_argument("--layers", type=int, default=1)
+    parser.add_argument("--layers", type=int, default=24, help="of the model that two workers share; 24 by default")
     parser.add_argument("--workers", action="store_true", help="two workers against one alone")
-    parser.add_argument("--short", action="store_true", help="all of it in six minutes")
+    parser.add_argument("--short", action="store_true", help="less time for rounds")
     parser.add_argument("--only", nargs="*", choices=list(COMMANDS), help="these commands")
-    parser.add_argument("--folder", type=Path, help="where the models are written; some 4 GB")
+    parser.add_argument("--folder", type=Path, help="where the models are written; some 12 GB")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         return report_measure(options.measure[0], Path(options.measure[1]), Path(options.measure[2]))
-    config = {**(QUICK if options.quick else LLAMA), "num_hidden_layers": options.layers}
+    config = QUICK if options.quick else LLAMA
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         place = Path(name)
         if not options.workers:
@@ -295,9 +248,8 @@ def main() -> None:
             write_model(teleport(open_model(one), 1), others["compare, moved"], precision="keep")
             measure_all(one, other, others, options)
         if not options.only:
-            wide = {**QUICK, "hidden_size": 2048, "intermediate_size": 7168, "num_hidden_layers": 8}
-            chosen = QUICK if options.quick else wide
-            chosen = {**chosen, "num_hidden_layers": max(2, chosen["num_hidden_layers"])}
+            wide = {**QUICK, "hidden_size": 2048, "intermediate_size": 7168, "num_hidden_layers": options.layers}
+            chosen = {**QUICK, "num_hidden_layers": 4} if options.quick else wide
             pair = [write_folder(chosen, place / f"crew{i}", noise) for i, noise in enumerate((0.0, 0.2))]
             half = [part_of(folder, chosen["num_hidden_layers"] // 2) for folder in pair]
             seconds = SHORT if options.short else float("inf")
@@ -321,7 +273,7 @@ def measure_all(one: Path, other: Path, others: dict[str, Path], options: argpar
             continue
         expected = {
             "compare": False, "compare, 5 %": False, "compare, moved": True, "compare, auto": True,
-            "canonicalize": options.layers, "inspect": options.layers,
+            "canonicalize": 1, "inspect": 1,
         }  # fmt: skip
         require(found["result"] == expected.get(command, found["result"]), f"{command} is right")
         require(command != "lineage" or found["result"] > 0.8, "the noisy copy is found")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attngeom.errors import InputError
-from attngeom.processes import Child, run_apart
+from attngeom.processes import Child, run_apart, worker_processes
 
 PROGRAM = """
 import os, sys, time
@@ -29,6 +29,17 @@ def test_an_error_ends_the_others_and_is_raised():
     with pytest.raises(ZeroDivisionError):
         list(run_apart((1).__truediv__, [0], 1))
     assert sorted(run_apart(abs, [-1, 2, -3], 2)) == [1, 2, 3]
+
+
+def is_loaded(module: str) -> bool:
+    return module in sys.modules
+
+
+def test_processes_load_what_they_need_before_they_have_work():
+    with worker_processes(1) as executor:
+        assert not executor.submit(is_loaded, "colorsys").result()
+        executor.load("colorsys")
+        assert executor.submit(is_loaded, "colorsys").result()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

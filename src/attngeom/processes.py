@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import multiprocessing
 import os
@@ -63,6 +64,11 @@ class Workers(ProcessPoolExecutor):
         self.count = count
         super().__init__(count, multiprocessing.get_context("spawn"), _follow_parent)
 
+    def load(self, module: str) -> None:
+        """Start the processes now; each loads the module that holds their work."""
+        for _ in range(self.count):
+            self.submit(_load, module)
+
 
 @contextmanager
 def worker_processes(workers: int) -> Iterator[Workers]:
@@ -93,6 +99,10 @@ def keep_memory() -> None:
         return
     for option, value in MALLOPT.items():
         set_option(option, value)
+
+
+def _load(module: str) -> None:
+    importlib.import_module(module)
 
 
 def _follow_parent() -> None:

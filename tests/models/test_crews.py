@@ -153,8 +153,8 @@ def test_a_killed_command_goes_on(folder):
     words = ["model", "teleport", str(folder / "a"), "--out", str(target), "--seed", "3", "--workers", "2"]
     slow = "import time, attngeom.models.rewriting as r; f = r.Teleported.layer\n"
     slow += "def g(self, i):\n    time.sleep(0 if i < 2 else 3600)\n    return f(self, i)\nr.Teleported.layer = g\n"
-    slow += "import attngeom.models.writing as w; from concurrent.futures import ThreadPoolExecutor\n"
-    slow += "w.hired = ThreadPoolExecutor\n"
+    slow += "import attngeom.models.crews as c; from concurrent.futures import ThreadPoolExecutor as T; h = c.hired\n"
+    slow += "c.hired = lambda crew, module=None: h(T(crew) if isinstance(crew, int) else crew)\n"
     script = f"{slow}from attngeom.cli.app import run; run({words!r})"
     child = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
     partial = folder / "out.partial"

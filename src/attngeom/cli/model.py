@@ -27,7 +27,7 @@ from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_o
 from attngeom.cli.output import pairs, print_answer, prose, table, working
 from attngeom.errors import InputError
 from attngeom.files import read_json, write_atomic
-from attngeom.processes import check_workers, keep_memory
+from attngeom.processes import keep_memory
 
 if TYPE_CHECKING:
     from attngeom.models.crews import Crew
@@ -63,14 +63,19 @@ def _steps(text: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def _crew(workers: int | None, scheduler: str | None) -> Iterator[Crew]:
-    """Who works on the layers: processes of this machine, or the workers of a cluster."""
+def _crew(workers: int | None, scheduler: str | None, module: str) -> Iterator[Crew]:
+    """Who works on the layers: processes of this machine, or the workers of a cluster.
+
+    Processes load the module of the command while this one opens the models.
+    """
     if workers is not None and scheduler is not None:
         raise InputError("--workers and --scheduler given; a cluster has its own workers, give one of the two")
     keep_memory()
     if scheduler is None:
-        check_workers(1 if workers is None else workers)
-        yield 1 if workers is None else workers
+        from attngeom.models.crews import hired
+
+        with hired(1 if workers is None else workers, f"attngeom.models.{module}") as crew:
+            yield crew
         return
     from attngeom.atlas.executors import dask_executor
 
@@ -102,7 +107,7 @@ def inspect_command(
             raise InputError(f"{path}: a JSON object is required; give the config.json of a model")
         inspection = inspect_spec(models.specify(config))
     else:
-        with _steps("layers") as step, _crew(workers, scheduler) as crew:
+        with _steps("layers") as step, _crew(workers, scheduler, "inspection") as crew:
             inspection = inspect_model(models.open_model(path), step, crew)
     record, lines = inspection.to_json(), [prose(inspection)]
     if prove:
@@ -173,11 +178,11 @@ def compare_command(
     if out is not None and level == "auto":
         level = "rounding"
     files = [path for path in (one, other) if path.suffix.lower() == ".gguf"]
-    sides: list[models.Model | Path] = [models.open_model(path) for path in (one, other) if path not in files]
-    # With its folder the file needs no config.json of its own, and faults of converters are looked for.
-    sides += files if len(files) == 1 else [models.open_model(path) for path in files]
-    compare: Callable[..., models.ModelComparison] = models.compare_gguf if len(files) == 1 else models.compare
-    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+    with _steps("layers") as step, _crew(workers, scheduler, "comparison") as crew:
+        sides: list[models.Model | Path] = [models.open_model(path) for path in (one, other) if path not in files]
+        # With its folder the file needs no config.json of its own, and faults of converters are looked for.
+        sides += files if len(files) == 1 else [models.open_model(path) for path in files]
+        compare: Callable[..., models.ModelComparison] = models.compare_gguf if len(files) == 1 else models.compare
         options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
         comparison = compare(*sides, **options, crew=crew)
     if out is not None:
@@ -195,7 +200,7 @@ def fingerprint_command(
     """Print the exact fingerprint of each layer and of the model."""
     if is_adapter(path):
         return fingerprint_adapter_folder(path, seed, json)
-    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+    with _steps("layers") as step, _crew(workers, scheduler, "fingerprints") as crew:
         prints = models.fingerprint(models.open_model(path), seed, crew=crew, progress=step)
     return print_answer(json, prints.to_json(), prose(prints))
 
@@ -226,7 +231,7 @@ def canonicalize_command(
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
-    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+    with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
         written = models.write_model(form, out, dtype, step, compact, live_check, crew)  # type: ignore[arg-type]
     return _report(written, {"gauge": gauge, "scope": scope, "compact": compact}, json)
@@ -250,7 +255,7 @@ def teleport_command(
         refuse_options({"--parts": parts != PARTS, "--dtype": dtype != "auto", "--live-check": live_check})
         return teleport_adapter_folder(path, out, condition, seed, json)
     chosen = [part.strip() for part in parts.split(",")]
-    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+    with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         model = models.open_model(path)
         written, condition = models.write_teleport(
             model,
@@ -313,8 +318,8 @@ def lineage_command(
     twice = next((parent for i, parent in enumerate(parents) if places[i] in places[:i]), None)
     if twice is not None:
         raise InputError(f"{twice} given twice as a parent; each parent once is required")
-    opened = [models.open_model(path) for path in (child, *parents)]
-    with _steps("layers") as step, _crew(workers, scheduler) as crew:
+    with _steps("layers") as step, _crew(workers, scheduler, "ancestry.lineage") as crew:
+        opened = [models.open_model(path) for path in (child, *parents)]
         lineage = models.lineage(opened[0], opened[1:], unused=ids, seed=seed, crew=crew, progress=step)
     print_answer(json, lineage.to_json(), prose(lineage.text(every=every)))
     return VERDICTS[lineage.verdict]

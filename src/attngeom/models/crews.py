@@ -40,16 +40,18 @@ class CrewLost(InputError):
 
 
 @contextmanager
-def hired(crew: Crew) -> Iterator[Crew]:
+def hired(crew: Crew, module: str | None = None) -> Iterator[Crew]:
     """The same crew for several calls of `each_layer`: processes are started once, and end with the work.
 
-    This process is one of the workers: it has begun long before the others have loaded what they need.
+    This process is one of the workers. The others load ``module``, if one is named, while it still prepares the work.
     """
     if isinstance(crew, Executor) or crew == 1:
         yield crew
         return
     check_workers(crew)
     with worker_processes(crew - 1) as executor:
+        if module is not None:
+            executor.load(module)
         yield executor
 
 

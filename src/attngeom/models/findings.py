@@ -73,7 +73,8 @@ def inspect_layer(model: Model, layer: int) -> tuple[list[HeadRow], list[Remark]
     """The table of heads and the findings of one layer."""
     block = model.block(layer)
     unit = max(ROUNDOFF[model.dtype], 1e-12)
-    stored, folded = model.layer(layer), ModelView(model).layer(layer)
+    view, stored = ModelView(model), model.layer(layer)
+    folded = view.fold(layer, view.beside_tables(layer, stored))
     rows: list[HeadRow] = []
     remarks: list[Remark] = []
     for part, spec in block.attentions.items():

@@ -134,13 +134,13 @@ class Tensors:
     def load(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64."""
         self.check(name, shape)
-        return np.asarray(_widened(self.raw(name)).astype(np.float64, copy=False))
+        return _widened(self.raw(name), np.float64)
 
     def load_large(self, name: str, shape: tuple[int, ...]) -> Array:
         """The tensor as float64, or as float32 if it is large and stored in at most 32 bits."""
         header = self.check(name, shape)
         short = header.dtype != "F64" and int(np.prod(shape)) > SINGLE_PRECISION
-        return np.asarray(_widened(self.raw(name)).astype(np.float32 if short else np.float64, copy=False))
+        return _widened(self.raw(name), np.float32 if short else np.float64)
 
 
 def _is_usable(array: Array) -> bool:
@@ -163,12 +163,15 @@ def _is_bounded(block: Array) -> bool:
         return bool(block @ block < LARGEST) or bool((np.abs(block) <= LARGEST).all())
 
 
-def _widened(array: Array) -> Array:
-    """bfloat16 as float32, by its bits: the upper half of a float32."""
+def _widened(array: Array, kind: type[np.floating[Any]]) -> Array:
+    """The array in a wider type; bfloat16 by its bits, the upper half of a float32, block by block of the cache."""
     if array.dtype != ml_dtypes.bfloat16:
-        return array
-    bits = np.ascontiguousarray(array).view(np.uint16)
-    return np.left_shift(bits, 16, dtype=np.uint32).view(np.float32)
+        return np.asarray(array.astype(kind, copy=False))
+    bits, step = np.ascontiguousarray(array).view(np.uint16).ravel(), 2**18
+    widened = np.empty(bits.size, kind)
+    for i in range(0, bits.size, step):
+        widened[i : i + step] = np.left_shift(bits[i : i + step], 16, dtype=np.uint32).view(np.float32)
+    return widened.reshape(array.shape)
 
 
 def open_folder(folder: Path) -> Tensors:

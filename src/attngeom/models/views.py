@@ -94,7 +94,10 @@ class ModelView:
 
     def stored(self, layer: int) -> LayerWeights:
         """The layer as it is stored, the first one as it reads fixed tables."""
-        weights = self.model.layer(layer)
+        return self.beside_tables(layer, self.model.layer(layer))
+
+    def beside_tables(self, layer: int, weights: LayerWeights) -> LayerWeights:
+        """A layer that was read already, the first one as it reads fixed tables."""
         return self.unnormed.read(weights) if self.reads_unnormed(layer) else weights  # type: ignore[union-attr]
 
     def reads_unnormed(self, layer: int) -> bool:
