@@ -50,7 +50,7 @@ NO_LIMITS = {
         "models/families/bert.py": "DISTANCE",
         "models/families/olmo.py": "EPS",
         "models/layout/attention.py": "PARTITIONS",
-        "models/mixers.py": "LENGTH_EPS",
+        "models/mixers.py": "LENGTH_EPS DAMPING",
         "models/programs/units.py": "GELU_CUBIC QUICK",
     },
     "the frame of a drawing": {

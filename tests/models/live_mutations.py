@@ -257,7 +257,8 @@ def identity_block(state: State, config: dict[str, Any]) -> Iterator[Mutation]:
     """A block that writes nothing, after the first one."""
     key = next((key for key in DEPTHS if isinstance(config.get(key), int)), None)
     places = {(m.group(1) or "", m.group(2)) for name in state if (m := re.match(r"(.*?\.)?(layers|h)\.\d+\.", name))}
-    if key is None or len(places) != 1 or config.get("layer_types") or config.get("do_layer_norm_before") is False:
+    fixed = config.get("layer_types") or config.get("block_types") or config.get("do_layer_norm_before") is False
+    if key is None or len(places) != 1 or fixed:
         return
     base, word = places.pop()
     new: State = {}

@@ -18,7 +18,7 @@ from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.programs import block_program
 from attngeom.models.specification import MLP, GroupedAttention, Norm, Norms, QKNorm, TransformerBlock
 from attngeom.rank.lower import bound_rank
-from tests.models.cases import in_type, reference, state_of
+from tests.models.cases import expected, in_type, outputs, reference, relative, state_of
 
 NORM = Norm(kind="rms", eps=1e-5)
 SMALL = {"heads": 2, "groups": 1, "head_dim": 2, "value_dim": 2, "taps": 2, "norm": NORM}
@@ -29,17 +29,29 @@ KINDS = {
         rule="ssd", norm_over="group", gates_first=True, bias=True, output_bias=True, **SMALL
     ),
     "delta": RecurrentMixer(rule="delta", norm_over="head", shares_gains=True, **SMALL),
-}
-HYBRIDS = ("mamba2", "bamba", "granitemoehybrid", "nemotron_h", "qwen3_next", "qwen3_5_text")
+    "lightning": RecurrentMixer(
+        rule="lightning", norm_over="all", gate="sigmoid", slowing=0.5, **{**SMALL, "groups": 2, "taps": 1}
+    ),
+    "lru": RecurrentMixer(
+        rule="lru", norm_over="head", gate="gelu_tanh", bias=True, conv_bias=True, output_bias=True,
+        **{**SMALL, "groups": 2, "norm": None},
+    ),
+}  # fmt: skip
+CONVOLVED = ("mamba2", "bamba", "granitemoehybrid", "nemotron_h", "qwen3_next", "qwen3_5_text")
+HYBRIDS = (*CONVOLVED, "minimax", "recurrent_gemma")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rank_of_small_mixers_is_the_count(kind):
-    """Formal rank mod p at κ + 2 tokens: a lower bound if exponentials of logarithms are independent."""
+    """Formal rank mod p at κ + 2 tokens: a lower bound if exponentials of logarithms are independent.
+
+    Of RG-LRU at κ tokens, as each has a root for every channel.
+    """
     block = TransformerBlock(attention=None, mlp=None, mixer=KINDS[kind], mixer_norms=Norms(input=NORM))
     counted = block_redundancy(block, 3)
     assert counted.standing == "estimate"
-    assert bound_rank(block_program(block, 3), 0).value == block.parameters(3, 3) - counted.total
+    program = block_program(block, 3, tokens=None if KINDS[kind].has_keys else KINDS[kind].taps)
+    assert bound_rank(program, 0).value == block.parameters(3, 3) - counted.total
 
 
 def test_the_rank_of_gated_attention_is_the_count():
@@ -68,9 +80,10 @@ def test_rotations_and_lone_scales_are_not_free(family):
     block, layer = model.block(0), model.layer(0)
     mixer, x = layer.mixer, np.random.default_rng(0).normal(size=(9, layer.width))
     y = apply_layer(x, block, layer)
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(mixer.key.weight.shape[1],) * 2))[0]
+    names = ("query", "key") if block.mixer.has_keys else ("value", "output_gate")
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(getattr(mixer, names[1]).weight.shape[1],) * 2))[0]
     lone = mixer.value.scaled(np.full(mixer.value.bias.shape, 1.5))
-    rotated = {name: Affine(turn @ getattr(mixer, name).weight, getattr(mixer, name).bias) for name in ("query", "key")}
+    rotated = {name: Affine(turn @ getattr(mixer, name).weight, getattr(mixer, name).bias) for name in names}
     for other in (mixer.with_(**rotated), mixer.with_(value=lone)):
         assert np.abs(apply_layer(x, block, layer.with_(mixer=other)) - y).max() > 1e-3
 
@@ -83,7 +96,7 @@ def test_a_fault_in_any_tensor_of_a_mixer_or_of_gated_attention_is_named(family)
     rng = np.random.default_rng(5)
     units = ("mixer.up_proj", "mixer.down_proj", "mixer.experts", "mixer.shared_experts", "mixer.gate")
     for name, tensor in state.items():
-        if not any(word in name for word in ("mixer.", "mamba.", "linear_attn.", "self_attn.")):
+        if not any(word in name for word in ("mixer.", "mamba.", "linear_attn.", "self_attn.", "temporal_block.")):
             continue
         if any(word in name for word in units):
             continue
@@ -98,7 +111,7 @@ def test_a_fault_in_any_tensor_of_a_mixer_or_of_gated_attention_is_named(family)
         assert any(tensor.startswith(module) for tensor in moved.blame.tensors), name
 
 
-@pytest.mark.parametrize("family", HYBRIDS)
+@pytest.mark.parametrize("family", CONVOLVED)
 def test_one_large_tap_is_rounded_as_a_single_number_is(family):
     """Taps of a head may be few: they are no mean of many roundings, so that two steps of float32 are no suspicion."""
     model = in_type(reference(family), np.float32)
@@ -124,6 +137,44 @@ def test_decays_of_heads_with_small_steps_are_seen():
     )
     found = compare(model, other)
     assert found.same_function is False and found.blame.tensors == (name,)
+
+
+def test_decays_of_lightning_give_heads_their_places():
+    """Two heads exchanged are another function, the channels of a head in another order are the same one."""
+    model = reference("minimax")
+    state, size = state_of(model), 6
+    names = {
+        "qkv_proj.weight": (3 * size, 0), "output_gate.weight": (size, 0), "norm.weight": (size, 0),
+        "out_proj.weight": (size, 1),
+    }  # fmt: skip
+
+    def exchanged(order):
+        new = dict(state)
+        for name, (rows, axis) in names.items():
+            name = f"model.layers.0.self_attn.{name}"
+            parts = np.split(state[name], state[name].shape[axis] // rows, axis=axis)
+            new[name] = np.concatenate([parts[i] for i in order], axis=axis)
+        return open_model(new, model.config)
+
+    assert compare(open_model(state, model.config), exchanged([0, 1, 2, 3])).same_function
+    assert compare(open_model(state, model.config), exchanged([1, 0, 2, 3])).same_function is False
+
+
+def test_tokens_that_a_norm_reads_are_seen_behind_it():
+    """Gains of the norm of the tokens of MiniMax may be moved into the tokens: the norm maps R^d onto a ball."""
+    model = reference("minimax")
+    state, eps = state_of(model), model.config["rms_norm_eps"]
+    tokens, gain = state["model.embed_tokens.weight"], state["model.layers.0.input_layernorm.weight"]
+    new = gain * np.random.default_rng(3).uniform(1.2, 1.4, gain.shape)
+    seen = tokens / np.sqrt((tokens**2).mean(axis=1, keepdims=True) + eps) * gain / new
+    assert (seen**2).mean(axis=1).max() < 1
+    back = seen * np.sqrt(eps / (1 - (seen**2).mean(axis=1, keepdims=True)))
+    other = {**state, "model.embed_tokens.weight": back, "model.layers.0.input_layernorm.weight": new}
+    one, two = (open_model(each, model.config) for each in (state, other))
+    assert relative(outputs("minimax", two), expected("minimax")) < 1e-9
+    assert compare(one, two).same_function
+    spoilt = {**other, "model.layers.0.input_layernorm.weight": new * (1 + 0.1 * (np.arange(len(new)) == 2))}
+    assert compare(one, open_model(spoilt, model.config)).same_function is False
 
 
 def test_published_sizes():
@@ -156,6 +207,14 @@ def test_published_sizes():
         ("nemotron_h", {"mlp_bias": True}),
         ("qwen3_next", {"linear_num_value_heads": 3}),
         ("qwen3_next", {"hidden_act": "relu"}),
+        ("minimax", {"hidden_act": "gelu"}),
+        ("minimax", {"mlp_alpha_factor": 0}),
+        ("minimax", {"full_attn_beta_factor": 0}),
+        ("minimax", {"layer_types": ["linear_attention"]}),
+        ("recurrent_gemma", {"block_types": ["recurrent", "odd"]}),
+        ("recurrent_gemma", {"lru_width": 13}),
+        ("recurrent_gemma", {"conv1d_width": 1}),
+        ("recurrent_gemma", {"logits_soft_cap": 0}),
     ],
 )
 def test_variants_that_are_not_known_are_refused_in_one_line(family, changes):

@@ -33,6 +33,14 @@ def test_parts_of_patches_at_the_border_of_an_image_are_not_read() -> None:
     assert np.array_equal(forward(model, {"pixel_values": wider}), forward(model, {"pixel_values": image}))
 
 
+@pytest.mark.parametrize("family", ["vit", "beit", "beit_plain", "clip_vision_model"])
+@pytest.mark.parametrize("shape", [(3, 16, 16), (3, 8, 8), (3, 8, 18), (1, 12, 12), (12, 12)])
+def test_images_of_another_size_are_refused_in_one_line(family, shape):
+    with pytest.raises(InputError, match=r"an image of .* given; .* required") as caught:
+        forward(reference(family), {"pixel_values": np.zeros(shape)})
+    assert "\n" not in str(caught.value) and len(str(caught.value)) <= 200
+
+
 def test_every_family_has_a_reference() -> None:
     types = {json.loads((DATA / name / "config.json").read_text())["model_type"] for name in FAMILIES}
     assert types == set(KNOWN)

@@ -63,6 +63,7 @@ SUMMAND_ELEMENTS = 40  # Elements that are tried before a summand counts as not 
 
 # models
 MOMENT_STEPS = 25  # Steps of the iteration at most; each is a polar factor.
+LEAST_NORM_STEPS = 60  # Of Newton's method for a quartic, from above: each takes a quarter of what is left at least.
 # Directions of the sketch of a layer: cosines of sketches are right to about 1/48, and the best layer stands out.
 SKETCH_DIRECTIONS = 48
 INVARIANT_DEGREE = 3  # Largest total degree of an invariant in the random residues.

@@ -38,7 +38,7 @@ def _parts(places: Places, tensors: Tensors) -> Iterator[dict[str, Cut]]:
     """For each mixer whose convolutions do not have the rows of their maps: where they are in the whole."""
     for layout in places.blocks.values():
         mixer = layout.mixer
-        if mixer is None or not all(len(packed.parts) == 1 for packed in mixer.convolutions):
+        if mixer is None or any(len(packed.parts) > 1 for packed in mixer.convolutions) or not mixer.convolutions:
             continue
         homes = {packed.parts: packed.name for packed in mixer.maps}
         end = layout.prefix.partition("{}")[2]

@@ -29,43 +29,17 @@ from attngeom.models.layer import (
     LayerWeights,
     MLPWeights,
     NormWeights,
-    RecurrentWeights,
 )
 from attngeom.models.layout import norm_specs
-from attngeom.models.mixers import LENGTH_EPS
 from attngeom.models.model import Model
-from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, RecurrentMixer, Stack, TransformerBlock
-
-
-def normalise(x: Array, norm: Norm) -> Array:
-    """n(x) of every row: divided by its root mean square, for ``layer`` after subtraction of its mean."""
-    if norm.kind == "layer":
-        x = x - x.mean(axis=-1, keepdims=True)
-    scaled: Array = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + norm.eps)
-    return scaled
+from attngeom.models.recurrences import activate, apply_recurrence, normalise
+from attngeom.models.specification import MLP, Experts, GroupedAttention, Norm, Stack, TransformerBlock
 
 
 def apply_norm(x: Array, norm: Norm | None, weights: NormWeights | None) -> Array:
     if norm is None or weights is None:
         return x
     return normalise(x, norm) * weights.gain + weights.bias
-
-
-def activate(x: Array, name: str) -> Array:
-    """The activation functions by name."""
-    if name == "gelu":
-        return np.asarray(0.5 * x * (1 + scipy.special.erf(x / math.sqrt(2))))
-    if name == "gelu_tanh":
-        return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
-    if name == "quick_gelu":
-        return np.asarray(x * scipy.special.expit(1.702 * x))
-    if name == "silu":
-        return np.asarray(x * scipy.special.expit(x))
-    if name == "relu":
-        return np.maximum(x, 0)
-    if name == "relu2":
-        return np.maximum(x, 0) ** 2
-    return np.asarray(np.tanh(x) if name == "tanh" else scipy.special.expit(x))
 
 
 def apply_mlp(x: Array, spec: MLP, weights: MLPWeights) -> Array:
@@ -226,44 +200,6 @@ def apply_attention(
     return np.asarray(np.einsum("hdv,ihv->id", weights.output, mixed, optimize=True) + weights.output_bias)
 
 
-def apply_recurrence(x: Array, spec: RecurrentMixer, weights: RecurrentWeights) -> Array:
-    """A recurrent mixer, token after token."""
-    share, count = spec.heads // spec.groups, len(x)
-    q, k, v = (_convolved(weights, name, x) for name in ("query", "key", "value"))
-    q, k = (np.repeat(rows, share, axis=0) for rows in (q, k))
-    steps = np.maximum(np.logaddexp(0, weights.step(x.T) + weights.step_shift[:, None]), spec.least_step)
-    decays, strengths = np.exp(-np.exp(weights.decay)[:, None] * steps), steps
-    if weights.strength is not None:
-        q, k = (rows / np.sqrt((rows**2).sum(axis=1, keepdims=True) + LENGTH_EPS) for rows in (q, k))
-        q, strengths = q / math.sqrt(spec.head_dim), scipy.special.expit(weights.strength(x.T))
-        strengths = strengths * (1 + spec.reflects)
-    state = np.zeros((spec.heads, spec.head_dim, spec.value_dim))
-    y = np.zeros((count, spec.heads, spec.value_dim))
-    for t in range(count):
-        state = state * decays[:, t, None, None]
-        new = v[:, :, t] - (np.einsum("ha,hav->hv", k[:, :, t], state) if spec.corrects else 0)
-        state = state + strengths[:, t, None, None] * k[:, :, t, None] * new[:, None]
-        y[t] = np.einsum("ha,hav->hv", q[:, :, t], state)
-    if weights.skip is not None:
-        y = y + weights.skip[:, None] * v.transpose(2, 0, 1)
-    gate = activate(weights.output_gate(x.T), "silu").transpose(2, 0, 1)
-    y = y * gate if spec.gates_first else y
-    if spec.norm is not None:
-        y = normalise(y.reshape(count, -1, spec.normed), spec.norm).reshape(y.shape)
-    y = y * weights.gain
-    y = y if spec.gates_first else y * gate
-    return np.asarray(np.einsum("thv,hdv->td", y, weights.output, optimize=True) + weights.output_bias)
-
-
-def _convolved(weights: RecurrentWeights, name: str, x: Array) -> Array:
-    """SiLU of the convolution of a map, (heads, channels, tokens); zeros stand before the first token."""
-    taps = getattr(weights, f"{name}_taps")
-    rows = getattr(weights, name)(x.T)
-    padded = np.pad(rows, ((0, 0), (0, 0), (taps.shape[-1] - 1, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, taps.shape[-1], axis=-1)
-    return activate(np.einsum("hctk,hck->hct", windows, taps) + getattr(weights, f"{name}_shift")[..., None], "silu")
-
-
 def apply_layer(
     x: Array, block: TransformerBlock, layer: LayerWeights, memory: Array | None = None, table: Array | None = None,
     distances: Array | None = None,
@@ -275,7 +211,8 @@ def apply_layer(
         name = "attention.input" if block.beside else "mixer.input"
         u = apply_norm(x, norm_specs(block).get(name), norms.get(name))
         mixed = apply_recurrence(u, block.mixer, layer.mixer) * block.residual_scale
-        x, mixed = (x, mixed) if block.beside else (x + mixed, 0.0)
+        if not block.beside:
+            x, mixed = apply_norm(x + mixed, block.mixer_norms.stream, norms.get("mixer.stream")), 0.0
     if block.attention is not None and layer.attention is not None:
         u = apply_norm(x, block.attention_norms.input, norms.get("attention.input"))
         branch = apply_attention(u, u, block.attention, layer.attention, table, distances)
@@ -339,12 +276,26 @@ def embed_tokens(model: Model, stack: Stack, tokens: Array, types: Array | None 
     return x if widening is None else widening(x.T).T
 
 
+def _patches_a_side(stack: Stack, added: int) -> int:
+    """How many patches a side the tables of positions are for; 0 where there are none."""
+    tables = [block.attention.relative for block in stack.kinds if block.attention is not None]
+    return math.isqrt(max([stack.positions, *(table.tokens for table in tables if table is not None), added]) - added)
+
+
 def embed_patches(model: Model, stack: Stack, image: Array) -> Array:
     """Patches of an image (channels, height, width) with the class token, and others, in front."""
     places = model.places
     kernel, bias = model.load_any(f"{places.patches}.weight"), places.patch_bias
     d, channels, size, _ = kernel.shape
+    if image.ndim != 3 or len(image) != channels:
+        raise InputError(f"an image of shape {image.shape} given; {channels} channels, height and width are required")
     rows, columns = image.shape[1] // size, image.shape[2] // size
+    side = _patches_a_side(stack, len(places.added))
+    if side and (rows, columns) != (side, side):
+        raise InputError(
+            f"an image of {image.shape[1]} × {image.shape[2]} given; {side * size} × {side * size} is required, "
+            f"{side} patches a side: resize it"
+        )
     whole = image[:, : rows * size, : columns * size]  # the convolution reads no part of a patch
     patches = whole.reshape(channels, rows, size, columns, size).transpose(1, 3, 0, 2, 4)
     x = patches.reshape(rows * columns, -1) @ kernel.reshape(d, -1).T + (model.load_any(bias) if bias else 0)

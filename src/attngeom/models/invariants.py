@@ -151,13 +151,20 @@ class LayerEvaluator:
         gains = np.broadcast_to(integers(mixer.gain), mixer.output.shape[::2])
         outputs = apply(mixer.output.transpose(0, 2, 1).reshape(-1, self.width), [self.output_probe])[:, 0]
         written = outputs.reshape(gains.shape) * gains % P
-        values = [self._channels(mixer, "value", source), source.read(mixer.output_gate, "y"), written[..., None]]
-        keys = [self._channels(mixer, name, source) for name in ("key", "query")]
-        by_head, by_group = (np.concatenate(parts, axis=-1) for parts in (values, keys))
+        marks, taken = source.read(mixer.output_gate, "y"), self._channels(mixer, "value", source)
+        values = [taken, marks, written[..., None]]
+        if mixer.inner:
+            values = [self._filtered(mixer, taken * written[..., None] % P, marks), marks]
+        keys = [self._channels(mixer, name, source) for name in ("key", "query") if getattr(mixer, name) is not None]
+        by_head, by_group = (np.concatenate(parts, axis=-1) for parts in (values, keys or values))
         self.is_generic &= bool(np.all(by_head[..., 1] != 0) and np.all(by_group[..., 1] != 0) and np.all(written != 0))
         gates = [source.read(gate, "r") for gate in (mixer.step, mixer.strength) if gate is not None]
         numbers = [integers(own) for own in mixer.head_numbers.values()]
-        if self.block.mixer is not None and self.block.mixer.bias:
+        spec = self.block.mixer
+        if spec is not None and spec.decays is not None:
+            # Fixed decays give every head its place.
+            numbers.append(np.arange(mixer.heads))
+        if spec is not None and spec.bias and spec.has_steps:
             # Of two constants of a time step the sum is seen.
             numbers[1], gates[0] = (numbers[1] + gates[0][..., 0]) % P, gates[0][..., 1:]
         share = mixer.heads // mixer.groups
@@ -168,9 +175,29 @@ class LayerEvaluator:
             rows.append(["mixer", *channels, read, [int(own[h]) for own in numbers]])
         return rows
 
+    def _filtered(self, mixer: RecurrentWeights, read: Array, gate: Array) -> Array:
+        """Channels of RG-LRU: what is read times what is written, and sums of what its gates make of all channels.
+
+        In a column of a gate, as in the output, stands the inverse of the scale of the convolution that it reads.
+        """
+        spec, columns = self.block.mixer, []
+        assert spec is not None and mixer.damping is not None
+        taps = self._channels(mixer, "value", self._reading("mixer"))
+        marks = gate[..., 1] * integers(mixer.damping) % P
+        for own in mixer.inner.values():
+            weight = integers(own.weight)
+            for told in (taps[..., 1], taps[..., 1] * marks % P, taps[..., 2]):
+                columns.append((weight * told[:, None] % P).sum(axis=-1) % P)
+            columns.append(integers(own.bias))
+        return np.concatenate([read, np.stack([*columns, integers(mixer.damping)], axis=-1)], axis=-1)
+
     def _channels(self, mixer: RecurrentWeights, name: str, source: Input) -> Array:
         """(heads, channels, 3): constant and value of the rows times a value of the taps, and the shift."""
-        taps, shift = getattr(mixer, f"{name}_taps"), integers(getattr(mixer, f"{name}_shift"))
+        taps = getattr(mixer, f"{name}_taps")
+        if taps is None:
+            rows = source.read(getattr(mixer, name), "x")
+            return np.concatenate([rows, np.zeros_like(rows[..., :1])], axis=-1)
+        shift = integers(getattr(mixer, f"{name}_shift"))
         seen = apply(taps.reshape(-1, taps.shape[-1]), [self.vectors.get("taps", taps.shape[-1])])
         rows = source.read(getattr(mixer, name), "x") * seen.reshape(*shift.shape, 1) % P
         return np.concatenate([rows, shift[..., None]], axis=-1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
+from attngeom.models.mixers import INNER
 
 BY_HEAD = ("rotated_query", "query", "output", "query_gain", "query_shift", "sinks", "relative", "output_gate")
 BY_GROUP = ("rotated_key", "key", "value", "key_gain", "key_shift")
@@ -147,31 +148,35 @@ class AttentionWeights:
 
 @dataclass(frozen=True, eq=False)
 class RecurrentWeights:
-    """H heads of values in G groups that share queries and keys, of a `RecurrentMixer`.
+    """H heads of values in G groups that share queries and keys, of a `RecurrentMixer`; None: its rule has none.
 
     Shapes: query and key (G, a, d), value and output_gate (H, v, d), their taps (…, κ) with the last tap for the token
     itself, their shifts, what a convolution adds; step and strength (H, d); decay, step_shift and skip (H); gain
-    (H or 1, v); output (H, d, v) with one bias (d).
+    (H or 1, v); output (H, d, v) with one bias (d). Of RG-LRU input_gate and recurrence_gate (H, v, v) read what
+    the convolutions write, damping is (H, v).
     """
 
-    query: Affine
-    key: Affine
     value: Affine
     output_gate: Affine
-    step: Affine
-    strength: Affine | None
-    query_taps: Array
-    key_taps: Array
-    value_taps: Array
-    query_shift: Array
-    key_shift: Array
-    value_shift: Array
-    decay: Array
-    step_shift: Array
-    skip: Array | None
     gain: Array
     output: Array
     output_bias: Array
+    value_taps: Array | None = None
+    value_shift: Array | None = None
+    query: Affine | None = None
+    key: Affine | None = None
+    step: Affine | None = None
+    strength: Affine | None = None
+    query_taps: Array | None = None
+    key_taps: Array | None = None
+    query_shift: Array | None = None
+    key_shift: Array | None = None
+    decay: Array | None = None
+    step_shift: Array | None = None
+    skip: Array | None = None
+    input_gate: Affine | None = None
+    recurrence_gate: Affine | None = None
+    damping: Array | None = None
 
     @property
     def heads(self) -> int:
@@ -179,7 +184,7 @@ class RecurrentWeights:
 
     @property
     def groups(self) -> int:
-        return int(self.key.weight.shape[0])
+        return int((self.value if self.key is None else self.key).weight.shape[0])
 
     @property
     def readers(self) -> dict[str, Affine]:
@@ -190,8 +195,13 @@ class RecurrentWeights:
     @property
     def head_numbers(self) -> dict[str, Array]:
         """Numbers of every head, which no symmetry moves but the order of heads."""
-        own = {"decay": self.decay, "step_shift": self.step_shift}
-        return own if self.skip is None else {**own, "skip": self.skip}
+        names = ("decay", "step_shift", "skip")
+        return {name: own for name in names if (own := getattr(self, name)) is not None}
+
+    @property
+    def inner(self) -> dict[str, Affine]:
+        """The maps that read what the convolutions write."""
+        return {name: own for name in INNER if (own := getattr(self, name)) is not None}
 
     @property
     def grams(self) -> dict[str, Array]:

@@ -342,6 +342,7 @@ def _add_norms(add: Callable[..., None], left: ModelView, right: ModelView, stac
     is_last = stack is one.spec.stacks[-1]
     if is_last and (one.spec.head is None or left.is_tied):
         pairs.append((left.final_norm(stack), right.final_norm(twin), one.places.final_norm.get(stack.name, "")))
+    pairs = pairs[1:] if left.norms_tokens and right.norms_tokens else pairs
     for a, b, name in pairs:
         if a is not None and b is not None:
             add(norm_part(name).name, a.gain[None], b.gain[None], f"{name}.weight")

@@ -78,14 +78,16 @@ def _match_groups(left: Array, right: Array, groups: int) -> tuple[Array, Array]
     return heads, order
 
 
-def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> tuple[Array, Array, Array, Array]:
+def match_channels(one: RecurrentWeights, other: RecurrentWeights, fixed: bool) -> tuple[Array, Array, Array, Array]:
     """Orders of groups (G), heads (H), channels of keys (G, a) and values (H, v) that bring ``other`` next to ``one``.
 
-    Heads are told by what their gates read, then their channels.
+    Heads are told by what their gates read, then their channels; ``fixed``: they have places. Where there are no keys,
+    values stand for them.
     """
+    read = ("value", "output_gate")
     keys, values = (
         _evened(*(_channel_features(mixer, names) for mixer in (one, other)))
-        for names in (("key", "query"), ("value", "output_gate"))
+        for names in (read if one.key is None else ("key", "query"), read)
     )
     share = one.heads // one.groups
     heads = [
@@ -94,7 +96,9 @@ def match_channels(one: RecurrentWeights, other: RecurrentWeights) -> tuple[Arra
         )
         for key, value, mixer in zip(keys, values, (one, other))
     ]  # fmt: skip
-    by_head, by_group = _match_groups(heads[0], heads[1], one.groups)
+    by_head = by_group = np.arange(one.heads)
+    if not fixed:
+        by_head, by_group = _match_groups(heads[0], heads[1], one.groups)
     by_key = np.stack([assign_points(own, keys[1][g]) for own, g in zip(keys[0], by_group)])
     return by_group, by_head, by_key, np.stack([assign_points(own, values[1][h]) for own, h in zip(values[0], by_head)])
 
@@ -119,18 +123,32 @@ def _value_features(weights: AttentionWeights) -> Array:
 def _channel_features(mixer: RecurrentWeights, names: tuple[str, ...]) -> Array:
     """Per channel projections of its maps, times those of their taps, which no scale changes; of what gates write."""
     rng = np.random.default_rng(SEED)
+    if mixer.inner:
+        return _filtered_features(mixer, rng)
     columns = []
     for name in names:
         points = _projected(getattr(mixer, name), rng)
         taps = getattr(mixer, f"{name}_taps", None)
         if taps is None:
             columns.append(points)
+        if name == "output_gate":
             written = rng.normal(size=(mixer.output.shape[1], RANDOM_PROJECTIONS))
             columns.append((mixer.output * mixer.gain[:, None]).transpose(0, 2, 1) @ written)
-        else:
+        elif taps is not None:
             columns += [points * (taps @ rng.normal(size=(taps.shape[-1], RANDOM_PROJECTIONS)))]
             columns.append(getattr(mixer, f"{name}_shift")[..., None])
     return np.concatenate(columns, axis=-1)
+
+
+def _filtered_features(mixer: RecurrentWeights, rng: np.random.Generator) -> Array:
+    """The same for values whose convolutions have a scale against what is written, and what the gates of each add."""
+    assert mixer.value_taps is not None and mixer.value_shift is not None
+    taps = mixer.value_taps @ rng.normal(size=(mixer.value_taps.shape[-1], RANDOM_PROJECTIONS))
+    written = mixer.output.transpose(0, 2, 1) @ rng.normal(size=(mixer.output.shape[1], RANDOM_PROJECTIONS))
+    gates = [_projected(mixer.output_gate, rng), *(own.bias[..., None] for own in mixer.inner.values())]
+    read = _projected(mixer.value, rng) * taps * written, mixer.value_shift[..., None] * written
+    assert mixer.damping is not None
+    return np.concatenate([*read, *gates, mixer.damping[..., None]], axis=-1)
 
 
 def _projected(reader: Affine, rng: np.random.Generator) -> Array:
@@ -146,9 +164,9 @@ def _moments(points: Array) -> Array:
 def _gate_features(mixer: RecurrentWeights) -> Array:
     """Per head what its gates read, and its numbers."""
     rng = np.random.default_rng(SEED)
-    gates = [mixer.step] if mixer.strength is None else [mixer.step, mixer.strength]
-    numbers = np.stack([*mixer.head_numbers.values()], axis=1)
-    return np.concatenate([*(_projected(gate, rng) for gate in gates), numbers], axis=1)
+    gates = [_projected(gate, rng) for gate in (mixer.step, mixer.strength) if gate is not None]
+    numbers = [number[:, None] for number in mixer.head_numbers.values()]
+    return np.concatenate([*gates, *numbers, np.zeros((mixer.heads, 0))], axis=1)
 
 
 def match_units(spec: MLP, one: MLPWeights, other: MLPWeights) -> Array:

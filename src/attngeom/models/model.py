@@ -84,6 +84,7 @@ class Model:
 
     def stored(self, name: str) -> str:
         """The name in the checkpoint of a name of the family's table."""
+        name = self.places.stored_as.get(name, name)
         if self.prefix is not None and name.startswith(self.places.base):
             name = self.prefix + name[len(self.places.base) :]
         for end, other in self.places.otherwise.items():

@@ -33,7 +33,7 @@ EXPERTS = {
         ("deepseek_v2", "deepseek_v3", "dots1", "glm4_moe", "olmoe", "qwen2_moe", "qwen3_moe", "qwen3_next"),
         decoders.EXPERTS,
     ),
-    **dict.fromkeys(("mixtral", "phimoe"), llama.EXPERTS),
+    **dict.fromkeys(("mixtral", "minimax", "phimoe"), llama.EXPERTS),
 }
 """Where checkpoints have the experts that are live in one tensor, gate rows over up rows, and their router."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attngeom.models.layout import AttentionLayout, MixerLayout, MLPLayout, norm_specs
+from attngeom.models.mixers import INNER
 from attngeom.models.model import Model
 from attngeom.models.specification import Experts
 from attngeom.models.tensor_errors import TensorPart, norm_bias_part, norm_part
@@ -118,7 +119,14 @@ def _mixer(layout: MixerLayout) -> Iterator[Row]:
             taps = TensorPart("mixer", f"{part}_taps")
             yield taps, TensorPlace(f"{packed.name}.weight", rows)
             yield TensorPart("mixer", f"{part}_shift"), TensorPlace(f"{packed.name}.bias", rows, taps)
-    numbers = {**layout.numbers, "gain": f"{layout.gain}.weight"}
+    for part, name in layout.inner.items():
+        if part in INNER:
+            own = TensorPart("mixer", part)
+            yield own, TensorPlace(f"{name}_weight")
+            yield own.bias, TensorPlace(f"{name}_bias", "", own)
+        else:
+            yield TensorPart("mixer", part), TensorPlace(name)
+    numbers = {**layout.numbers, "gain": f"{layout.gain}.weight" if layout.gain else f"{layout.output}.weight"}
     yield from ((TensorPart("mixer", part), TensorPlace(name)) for part, name in numbers.items())
     yield from _linear(TensorPart("mixer", "output"), layout.output, "mixer.input")
 

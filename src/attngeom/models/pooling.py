@@ -16,8 +16,8 @@ import scipy.special
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import OUTPUT_ROUNDING, OUTPUTS_AGREE
 from attngeom.limits.trials import WITNESS_STEPS
-from attngeom.models.evaluation import activate, normalise
 from attngeom.models.model import Model
+from attngeom.models.recurrences import activate, normalise
 from attngeom.models.specification import MLP
 
 SHAPES: dict[str, tuple[int, ...]] = {

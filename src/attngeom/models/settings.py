@@ -26,6 +26,8 @@ LATER = frozenset(
         "scales_inputs",
         "nearness",
         "reflects",
+        "slowing",
+        "gate",
         "beside",
         "disentangled",
         "path",

@@ -104,8 +104,8 @@ class TransformerBlock(Checked):
         joined &= self.mixer_norms == Norms() and not self.parallel
         require(joined or not self.beside, "a mixer beside attention with norms of its own given; not known")
         require(alone, "a mixer beside attention or in a parallel block given; not known")
-        plain = self.mixer is None or (self.mixer_norms.output is None and self.mixer_norms.stream is None)
-        require(plain, "a mixer with a norm behind it given; not known")
+        plain = self.mixer is None or self.mixer_norms.output is None
+        require(plain, "a mixer with a norm of what it writes given; not known")
         require(self.parallel or not self.shared_norm, "a shared norm in a sequential block given; parallel is needed")
         require(not self.shared_norm or self.mlp_norms.input is None, "a shared norm and an MLP norm given; drop one")
         outputs = (self.attention_norms.output, self.mlp_norms.output, self.cross)

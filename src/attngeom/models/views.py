@@ -128,6 +128,24 @@ class ModelView:
         stack = self.model.spec.stack
         return self.write(table, stack, self.is_flat(stack) and not self.keeps_tokens)
 
+    @property
+    def norms_tokens(self) -> bool:
+        """Whether tokens are seen behind the norm of the tables alone: nothing is added, and no head is tied."""
+        stack = self.model.spec.stack
+        tables = stack.positions or stack.sines or stack.token_types or stack.embedding_width
+        alone = len(self.model.spec.stacks) == 1 and stack.embeds_tokens and stack.embedding_norm is not None
+        return alone and not tables and not self.keeps_tokens
+
+    def seen_tokens(self) -> Array:
+        """The token table as the stream sees it."""
+        table, stack = self.embedding(), self.model.spec.stack
+        norm, weights = stack.embedding_norm, self.embedding_norm(stack)
+        if not self.norms_tokens or norm is None or weights is None:
+            return table
+        table = table - table.mean(axis=-1, keepdims=True) if norm.kind == "layer" else table
+        size = np.sqrt((table**2).mean(axis=-1, keepdims=True) + norm.eps)
+        return np.asarray(table / size * weights.gain + weights.bias, dtype=table.dtype)
+
     def positions(self, stack: Stack) -> Array | None:
         table, places = self.model.positions(stack), self.model.places
         if table is not None and places.patches:
@@ -178,7 +196,7 @@ class ModelView:
         the head as well, takes up the means of the others.
         """
         spec, places = self.model.spec, self.model.places
-        tables = {"embedding": (places.tokens, self.embedding())} if spec.vocabulary else {}
+        tables = {"embedding": (places.tokens, self.seen_tokens())} if spec.vocabulary else {}
         for stack in spec.stacks:
             named = {"positions": (places.positions.get(stack.name, ""), self.positions(stack))}
             named |= {"token types": (places.token_types, self.token_types(stack))}

@@ -32,10 +32,8 @@ from attngeom.limits.work import OUTPUT_PRODUCTS
 from attngeom.models.evaluation import (
     apply_experts,
     apply_layer,
-    apply_recurrence,
     distance_states,
     forward,
-    normalise,
     relative_buckets,
     route,
 )
@@ -45,6 +43,7 @@ from attngeom.models.mismatches import Mismatches
 from attngeom.models.mixers import RecurrentMixer
 from attngeom.models.model import Model
 from attngeom.models.orbits import Recovered
+from attngeom.models.recurrences import apply_recurrence, normalise
 from attngeom.models.specification import Experts, Norm, Stack, TransformerBlock
 from attngeom.models.symmetry.units import CORRECTION
 from attngeom.models.tensor_errors import TensorPart
@@ -145,10 +144,10 @@ def mixer_gap(spec: RecurrentMixer, one: RecurrentWeights, other: RecurrentWeigh
     With large steps alone a state is forgotten at once, with small ones nothing is written: random tokens hardly show
     then by how much it decays. These lie at all angles to the row of the steps.
     """
-    rng, d = np.random.default_rng(0), one.step.weight.shape[1]
+    rng, d = np.random.default_rng(0), one.output.shape[1]
     gap = 0.0
     for head in [head for head in wrong if head < spec.heads][:WRONG_HEADS]:
-        row = one.step.weight[head]
+        row = np.zeros(d) if one.step is None else one.step.weight[head]
         along = np.linspace(-3, 3, WITNESS_STEPS)[rng.permutation(WITNESS_STEPS), None]
         points = rng.normal(size=(WITNESS_STEPS, d)) + along * np.sqrt(d) * row / (np.linalg.norm(row) or 1.0)
         points = points * np.sqrt(d) / np.linalg.norm(points, axis=1, keepdims=True)

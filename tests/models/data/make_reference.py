@@ -406,6 +406,20 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
          "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 5, "linear_value_head_dim": 6,
          "linear_conv_kernel_dim": 3},
     ),
+    "minimax": (
+        "MiniMaxForCausalLM",
+        {**LLAMA, "hidden_size": 16, "head_dim": 6, "num_hidden_layers": 3, "intermediate_size": 5,
+         "layer_types": ["linear_attention", "full_attention", "linear_attention"], "block_size": 4,
+         "num_local_experts": 4, "num_experts_per_tok": 2, "full_attn_alpha_factor": 1.5, "full_attn_beta_factor": 0.75,
+         "linear_attn_alpha_factor": 1.25, "linear_attn_beta_factor": 5.0, "mlp_alpha_factor": 1.75,
+         "mlp_beta_factor": 3.5},
+    ),
+    "recurrent_gemma": (
+        "RecurrentGemmaForCausalLM",
+        {**COMMON, "hidden_size": 16, "lru_width": 12, "num_hidden_layers": 3, "num_attention_heads": 2,
+         "num_key_value_heads": 1, "intermediate_size": 14, "conv1d_width": 3, "attention_window_size": 16,
+         "logits_soft_cap": 5.0, "use_cache": False},
+    ),
     "electra_narrow": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 10}),
     "albert": (
         "AlbertForMaskedLM",
@@ -422,9 +436,14 @@ ATTENTION = {"falcon_alibi": "sdpa"}
 """Eager attention otherwise. For Falcon with ALiBi transformers 5.22 adds the slopes twice there, and once in sdpa."""
 
 
+DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
+"""Tables of decays that MiniMax writes into its files."""
+
+
 def unsaved(model: Any) -> tuple[str, ...]:
     """Weights that are no weights: fixed tables that transformers makes anew."""
-    return tuple(getattr(model, "_keys_to_ignore_on_save", None) or ())
+    decays = [name for name in model.state_dict() if name.endswith(DECAYS)]
+    return (*(getattr(model, "_keys_to_ignore_on_save", None) or ()), *decays)
 
 
 def perturb(model: Any, generator: torch.Generator) -> None:
@@ -468,6 +487,8 @@ def inputs_of(family: str, generator: torch.Generator) -> dict[str, torch.Tensor
 def in_double() -> Iterator[None]:
     """Let every name of single precision in torch mean double precision."""
     kept = torch.float32, torch.float, torch.Tensor.float
+    scan = transformers.models.recurrent_gemma.modeling_recurrent_gemma.RecurrentGemmaRglru._rnn_scan
+    scanned, scan.__defaults__ = scan.__defaults__, (torch.float64,)
     torch.float32 = torch.float = torch.float64
     torch.Tensor.float = torch.Tensor.double
     torch.set_default_dtype(torch.float64)
@@ -475,6 +496,7 @@ def in_double() -> Iterator[None]:
         yield
     finally:
         torch.float32, torch.float, torch.Tensor.float = kept
+        scan.__defaults__ = scanned
         torch.set_default_dtype(torch.float32)
 
 

@@ -301,7 +301,8 @@ def _heads(weights: AttentionWeights, own: Array | None, source: Array | None, k
 def _mixer_heads(mixer: RecurrentWeights, own: Array | None, kind: type) -> HeadContent:
     """Heads of a mixer by what they read, each row times the sum of its taps, so that no scale of a channel moves it.
 
-    Heads of a group have the same queries and keys: what their time steps read tells them apart.
+    Heads of a group have the same queries and keys: what their time steps read tells them apart. Where there are no
+    keys, the gates of what is written stand for them.
     """
 
     def changed(weight: Array) -> Array:
@@ -309,11 +310,16 @@ def _mixer_heads(mixer: RecurrentWeights, own: Array | None, kind: type) -> Head
         return np.asarray(weight if own is None else read(weight, own.T))
 
     def rows(name: str) -> Array:
-        taps: Array = getattr(mixer, f"{name}_taps")
-        return changed(getattr(mixer, name).weight * taps.sum(axis=-1)[..., None])
+        weight, taps = getattr(mixer, name).weight, getattr(mixer, f"{name}_taps")
+        return changed(weight if taps is None else weight * taps.sum(axis=-1)[..., None])
 
-    steps = changed(mixer.step.weight)[:, None]
-    left, right = (np.concatenate([_every(rows(name), mixer.heads), steps], axis=1) for name in ("key", "query"))
+    if mixer.key is None:
+        left = right = changed(mixer.output_gate.weight)
+    else:
+        left, right = (_every(rows(name), mixer.heads) for name in ("key", "query"))
+    if mixer.step is not None:
+        steps = changed(mixer.step.weight)[:, None]
+        left, right = (np.concatenate([own, steps], axis=1) for own in (left, right))
     output: Array = mixer.output.astype(kind, copy=False)
     written = np.ascontiguousarray((output if own is None else own @ output).transpose(0, 2, 1))
     return HeadContent(None, Forms(left, right), Forms(rows("value"), written))

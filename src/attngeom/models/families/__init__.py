@@ -19,8 +19,10 @@ from attngeom.models.families import (
     glm,
     gpt,
     granite,
+    griffin,
     llama,
     llama4,
+    minimax,
     nemotron_h,
     olmo,
     opt,
@@ -35,7 +37,7 @@ from attngeom.models.specification import TransformerSpec
 
 FILES = (
     gpt, bert, deberta, towers, opt, alibi, llama, llama4, qwen, olmo, gemma, cohere, glm, granite, deepseek, t5, bart,
-    recurrent, nemotron_h, falcon_h1,
+    recurrent, nemotron_h, falcon_h1, minimax, griffin,
 )  # fmt: skip
 FAMILIES: Mapping[str, ModelFamily] = {
     row.model_type: row for file in FILES for row in vars(file).values() if isinstance(row, ModelFamily)

@@ -66,6 +66,7 @@ class Places:
     from narrow tables to the stream (ALBERT). ``otherwise`` maps ends of names to those that a file may have in their
     place; ``rereader`` is a module behind which the token table is read once more, unless it has a copy of its own
     (BERT's decoder). ``pooling`` is the prefix of a head that attends to the final hidden states (SigLIP).
+    ``stored_as`` maps names that no file has to those that files have: norms of sums that lie in the next layer.
     """
 
     blocks: Mapping[str, BlockLayout]
@@ -96,6 +97,7 @@ class Places:
     widening: str = ""
     otherwise: Mapping[str, str] = field(default_factory=dict)
     pooling: str = ""
+    stored_as: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def patch_bias(self) -> str:

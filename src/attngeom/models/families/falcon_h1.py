@@ -90,7 +90,7 @@ def places_falcon_h1(config: Config) -> Places:
     )  # fmt: skip
     mixer = ssd_layout("mamba")
     if not config.flag("mamba_rms_norm", default=False):
-        mixer = replace(mixer, gain=mixer.output)  # there are no gains: what differs is told by the map that writes
+        mixer = replace(mixer, gain="")
     layout = replace(places.blocks["decoder"], mixer=mixer, multipliers=multipliers(config))
     return replace(places, blocks={"decoder": layout})
 

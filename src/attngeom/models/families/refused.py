@@ -28,12 +28,10 @@ MISSING: Mapping[str, str] = {
     "lfm2": CONV,
     "llama4": PARTS,
     "mamba": STATES,
-    "minimax": "attention with a decay in place of softmax",
     "mistral3": PARTS,
     "qwen2_vl": PARTS,
     "qwen3_5": PARTS,
     "qwen3_vl": PARTS,
-    "recurrent_gemma": "a recurrence without queries and keys",
     "siglip": PAIR,
     "zamba2": "attention and an MLP that several layers share",
 }

@@ -10,18 +10,12 @@ from attngeom.exact.arrays import Array
 from attngeom.models.affine import Affine
 from attngeom.models.layer import RecurrentWeights
 from attngeom.models.layout.tables import Load, MixerLayout, Packed, read_linear, store_linear
-from attngeom.models.mixers import RecurrentMixer
-
-
-def _shapes(spec: RecurrentMixer) -> dict[str, tuple[int, ...]]:
-    """Heads and rows of a head of every map that reads the stream."""
-    shapes: dict[str, tuple[int, ...]] = {**spec.channels, "output_gate": spec.channels["value"]}
-    return shapes | dict.fromkeys(("step", "strength"), (spec.heads,))
+from attngeom.models.mixers import INNER, RecurrentMixer
 
 
 def _rows(spec: RecurrentMixer, packed: Packed) -> dict[str, Array]:
     """The rows of each part in a packed tensor."""
-    shapes = _shapes(spec)
+    shapes = spec.shapes
     sizes = [prod(shapes[part]) for part in packed.parts]
     copies = spec.groups if packed.grouped else 1
     table = np.arange(sum(sizes)).reshape(copies, -1)
@@ -30,7 +24,7 @@ def _rows(spec: RecurrentMixer, packed: Packed) -> dict[str, Array]:
 
 
 def read_mixer(spec: RecurrentMixer, layout: MixerLayout, width: int, load: Load) -> RecurrentWeights:
-    shapes, parts = _shapes(spec), dict[str, Affine | Array]()
+    shapes, parts = spec.shapes, dict[str, Affine | Array]()
     for packed in layout.maps:
         rows = _rows(spec, packed)
         both = read_linear(load, packed.name, sum(map(len, rows.values())), width, spec.bias, False)
@@ -47,15 +41,28 @@ def read_mixer(spec: RecurrentMixer, layout: MixerLayout, width: int, load: Load
             parts[f"{part}_shift"] = shift[own].reshape(shapes[part])
     for part, name in layout.numbers.items():
         parts[part] = load(name, (spec.heads,))
+    parts |= _read_inner(spec, layout, load)
     output = read_linear(load, layout.output, width, spec.heads * spec.value_dim, spec.output_bias, False)
     return RecurrentWeights(
-        **{"strength": None, "skip": None, **parts},  # type: ignore[arg-type]
+        **parts,  # type: ignore[arg-type]
         gain=np.ones(spec.gains)
         if spec.norm is None
         else load(f"{layout.gain}.weight", (prod(spec.gains),)).reshape(spec.gains),
         output=output.weight.reshape(width, spec.heads, spec.value_dim).transpose(1, 0, 2),
         output_bias=output.bias,
     )
+
+
+def _read_inner(spec: RecurrentMixer, layout: MixerLayout, load: Load) -> dict[str, Affine | Array]:
+    """The maps of a head that read its convolved values, and what damps them."""
+    parts, (heads, size) = dict[str, Affine | Array](), spec.channels["value"]
+    for part, name in layout.inner.items():
+        if part in INNER:
+            weight = load(f"{name}_weight", (heads, size, size)).transpose(0, 2, 1)
+            parts[part] = Affine(weight, load(f"{name}_bias", (heads, size)))
+        else:
+            parts[part] = load(name, (heads * size,)).reshape(heads, size)
+    return parts
 
 
 def write_mixer(spec: RecurrentMixer, layout: MixerLayout, weights: RecurrentWeights) -> dict[str, Array]:
@@ -77,6 +84,12 @@ def write_mixer(spec: RecurrentMixer, layout: MixerLayout, weights: RecurrentWei
             shift[own] = getattr(weights, f"{part}_shift").reshape(-1)
         tensors |= store_linear(packed.name, Affine(taps, shift), spec.conv_bias, False)
     tensors |= {name: getattr(weights, part) for part, name in layout.numbers.items()}
+    for part, name in layout.inner.items():
+        inner = getattr(weights, part)
+        if isinstance(inner, Affine):
+            tensors |= {f"{name}_weight": inner.weight.transpose(0, 2, 1), f"{name}_bias": inner.bias}
+        else:
+            tensors[name] = inner.reshape(-1)
     output = weights.output.transpose(1, 0, 2).reshape(weights.output.shape[1], -1)
     tensors |= store_linear(layout.output, Affine(output, weights.output_bias), spec.output_bias, False)
     return tensors if spec.norm is None else tensors | {f"{layout.gain}.weight": weights.gain.reshape(-1)}

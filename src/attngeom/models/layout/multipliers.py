@@ -19,6 +19,8 @@ def multiplied(layer: LayerWeights, multipliers: Mapping[TensorPart, tuple[float
     for part, factors in multipliers.items():
         if part.place != "mlp":
             own = getattr(layer, part.place)
+            if own is None:
+                continue
             layer = layer.with_(**{part.place: own.with_(**_changed(own, part.tensor, *factors))})
             continue
         for name, units in layer.hidden.items():

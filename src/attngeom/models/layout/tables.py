@@ -79,13 +79,17 @@ class Packed:
 
 @dataclass(frozen=True)
 class MixerLayout:
-    """Where the maps of a recurrent mixer lie, its convolutions, the numbers of its heads, its gains and its output."""
+    """Where the maps of a recurrent mixer lie, its convolutions, the numbers of its heads, its gains and its output.
+
+    ``inner`` are the maps that read what convolutions write, stored with the columns of a head first, and the damping.
+    """
 
     maps: tuple[Packed, ...]
     convolutions: tuple[Packed, ...]
     numbers: Mapping[str, str]
     gain: str
     output: str
+    inner: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ import numpy as np
 from attngeom.models.programs.attention import AttentionParts
 from attngeom.models.programs.mixers import MixerParts
 from attngeom.models.programs.parts import SeenVector, SublayerOutput, TokenPlaces
-from attngeom.models.programs.units import UnitParts
 from attngeom.models.specification import (
     Experts,
     GroupedAttention,
@@ -110,7 +109,7 @@ class Token:
     seen: SeenVector
 
 
-class BlockBuilder(AttentionParts, MixerParts, UnitParts):
+class BlockBuilder(AttentionParts, MixerParts):
     """Builds the program of a block from its sublayers."""
 
     def build(self) -> Program:

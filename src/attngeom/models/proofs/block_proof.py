@@ -219,9 +219,11 @@ def _with_few_roots(block: TransformerBlock, width: int, buckets: int) -> Progra
     """
     program = block_program(block, width, buckets=buckets)
     least = 0 if block.mixer is None else max(2, block.mixer.taps)
+    # Where values alone have a state, roots stand inside of it, behind exponentials: as few as can be.
+    most = MAX_JOINT_ROOTS if block.mixer is None or block.mixer.has_keys else 0
     for tokens in range(len(program.inputs) - 1, least - 1, -1) if least else ():
         joint = [k for k in program.places("root") if k not in program.lone_roots]
-        if sum(prod(program.nodes[k].shape) for k in joint) <= MAX_JOINT_ROOTS:
+        if sum(prod(program.nodes[k].shape) for k in joint) <= most:
             break
         program = block_program(block, width, buckets=buckets, tokens=tokens)
     return program

@@ -89,7 +89,7 @@ def shrink_block(block: TransformerBlock, width: int, small: int) -> Transformer
 def _shrink_mixer(mixer: RecurrentMixer) -> RecurrentMixer:
     groups, share = min(mixer.groups, 2), min(mixer.heads // mixer.groups, 2)
     a, v = min(mixer.head_dim, 2), min(mixer.value_dim, 2)
-    return replace(mixer, heads=groups * share, groups=groups, head_dim=a, value_dim=v, taps=2)
+    return replace(mixer, heads=groups * share, groups=groups, head_dim=a, value_dim=v, taps=min(mixer.taps, 2))
 
 
 def _shrink_attention(attention: GroupedAttention, width: int, small: int) -> GroupedAttention:

@@ -18,6 +18,7 @@ from attngeom.models.symmetry.attention import (
 )
 from attngeom.models.symmetry.constants import AttentionBiases, OutputNorm, RelativeShift, StreamConstants
 from attngeom.models.symmetry.factor import Factor
+from attngeom.models.symmetry.filters import FilteredValues
 from attngeom.models.symmetry.latents import Latents
 from attngeom.models.symmetry.lengths import TurnedCoordinates, TurnedPairs
 from attngeom.models.symmetry.mixers import (
@@ -63,8 +64,12 @@ def _mixer(block: TransformerBlock) -> Iterator[Factor]:
     if block.mixer is not None:
         if block.mixer.norm is not None:
             yield MixerGains(block, "mixer")
-        yield from (kind(block, "mixer") for kind in (QueryChannels, KeyChannels, ValueChannels))
-        if block.mixer.bias:
+        if block.mixer.convolves:
+            kinds = {"query": QueryChannels, "key": KeyChannels, "value": ValueChannels}
+            yield from (kinds[name](block, "mixer") for name in block.mixer.channels)
+        if not block.mixer.has_keys:
+            yield FilteredValues(block, "mixer")
+        if block.mixer.bias and block.mixer.has_steps:
             yield StepConstants(block, "mixer")
         yield OrderOfChannels(block, "mixer")
 

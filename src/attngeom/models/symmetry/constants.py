@@ -236,6 +236,13 @@ class StreamConstants(Factor):
 
     topic = "norms"
 
+    @property
+    def _moves(self) -> dict[str, str]:
+        """The sublayers with a norm of the sum, each with that before it; RMS norms of all have nothing to move."""
+        posts = post_norms(self.block)
+        kept = [norms.stream for norms in self.block.norms if norms.stream is not None]
+        return posts if any(norm.kind == "layer" for norm in kept) else {}
+
     def _is_layer(self, name: str) -> bool:
         """Whether a norm of the sum is a LayerNorm."""
         places = {f"{place}.stream": norms for place, norms in zip(PLACES, self.block.norms)}
@@ -243,7 +250,7 @@ class StreamConstants(Factor):
         return norm is not None and norm.kind == "layer"
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
-        for place, before in post_norms(self.block).items():
+        for place, before in self._moves.items():
             writer, along = writer_of(layer, place), self._is_layer(f"{place}.stream")
             columns, constant = sampler.shift(size=writer.weight.shape[1]) * along, sampler.shift(size=1) * along
             inner = sampler.shift(size=len(writer.bias)) * bool(before)
@@ -254,8 +261,8 @@ class StreamConstants(Factor):
 
     def fold(self, layer: LayerWeights) -> LayerWeights:
         """Writers centred, the biases of inner norms moved into what is behind, readers along 1/gain removed."""
-        assert isinstance(layer.mlp, MLPWeights) and layer.mlp.gate is None
-        for place, before in post_norms(self.block).items():
+        assert not self._moves or (isinstance(layer.mlp, MLPWeights) and layer.mlp.gate is None)
+        for place, before in self._moves.items():
             writer = writer_of(layer, place)
             bias = writer.bias + layer.norms[before].bias if before else writer.bias
             if self._is_layer(f"{place}.stream"):
@@ -282,7 +289,7 @@ class StreamConstants(Factor):
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
         """What sublayers took up of the inner norms before them."""
-        for place, before in post_norms(self.block).items():
+        for place, before in self._moves.items():
             if not before:
                 continue
             shift, layers = stored.norms[before].bias, (stored, folded)
@@ -300,7 +307,7 @@ class StreamConstants(Factor):
 
     def unfold(self, replay: Replay) -> None:
         """The biases of inner norms, and what is written along 1."""
-        for place, before in post_norms(self.block).items():
+        for place, before in self._moves.items():
             wanted = writer_of(replay.stored, place)
             inner = replay.stored.norms[before].bias if before else np.zeros_like(wanted.bias)
             replay.take(StreamShift(place, np.zeros(1), np.zeros(1), inner))

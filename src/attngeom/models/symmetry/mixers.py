@@ -1,8 +1,9 @@
 """Factors of recurrent mixers: scales of convolved channels, gains, constants of time steps, orders of heads, channels.
 
 Behind the convolution of a channel stands a SiLU, which commutes with no rotation and no scale: a scale is free between
-the row of the channel and its taps alone. Channels of queries and keys of a group can be ordered together, those of the
-values of a head with its gates and what they write, groups, and the heads of a group.
+the row of the channel and its taps alone; RG-LRU has none there, and a second scale between taps and what reads them.
+Channels of queries and keys of a group can be ordered together, those of the values of a head with its gates and what
+they write, groups, and the heads of a group, unless fixed decays give each its place.
 """
 
 from __future__ import annotations
@@ -122,11 +123,11 @@ class ChannelScales(RowFactor):
         goal, rows = (self.carried.weight(self.weights(layer)) for layer in (target, source))
         wanted, taps = (self.dual.weight(self.weights(layer)) for layer in (target, source))
         group = self.acting(source)
-        by_taps = _cosines(goal, rows) < COLLINEAR_ROWS * _cosines(wanted, taps)
+        by_taps = cosines(goal, rows) < COLLINEAR_ROWS * cosines(wanted, taps)
         return self.move(source, np.where(by_taps, 1 / group.match(wanted, taps), group.match(goal, rows)))
 
 
-def _cosines(one: Array, other: Array) -> Array:
+def cosines(one: Array, other: Array) -> Array:
     sizes = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
     return np.asarray(np.abs((one * other).sum(axis=-1)) / np.maximum(sizes, 1e-300))
 
@@ -203,6 +204,7 @@ class StepShift(Displacement):
     def act(self, block: TransformerBlock, layer: LayerWeights) -> LayerWeights:
         mixer = layer.mixer
         assert mixer is not None
+        assert mixer.step is not None and mixer.step_shift is not None
         step = Affine(mixer.step.weight, mixer.step.bias - self.numbers)
         return layer.with_(mixer=mixer.with_(step=step, step_shift=mixer.step_shift + self.numbers))
 
@@ -221,12 +223,17 @@ class StepConstants(MixerFactor):
         yield StepShift(sampler.shift(size=self.own.heads))
 
     def folding(self, layer: LayerWeights) -> Part:
-        return StepShift(self.mixer(layer).step.bias)
+        return StepShift(self._constants(layer)[0])
 
     def lost(self, stored: LayerWeights, folded: LayerWeights) -> Loss:
-        before, after = self.mixer(stored), self.mixer(folded)
-        summed = float(np.hypot(size_of(before.step.bias), size_of(before.step_shift)))
-        return lost(TensorPart(self.place, "step_shift"), summed, size_of(after.step_shift))
+        before, after = self._constants(stored), self._constants(folded)
+        summed = float(np.hypot(size_of(before[0]), size_of(before[1])))
+        return lost(TensorPart(self.place, "step_shift"), summed, size_of(after[1]))
+
+    def _constants(self, layer: LayerWeights) -> tuple[Array, Array]:
+        mixer = self.mixer(layer)
+        assert mixer.step is not None and mixer.step_shift is not None
+        return mixer.step.bias, mixer.step_shift
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,10 +255,12 @@ class MixerOrder(Part):
         changes: dict[str, object] = {}
         for name in ("query", "key"):
             changes |= _picked(mixer, (name, f"{name}_taps", f"{name}_shift"), self.groups[:, None], self.keys)
-        names = ("value", "output_gate", "value_taps", "value_shift")
+        names = ("value", "output_gate", "value_taps", "value_shift", "damping")
         changes |= _picked(mixer, names, self.heads[:, None], self.values)
-        numbers = ("step", *(() if mixer.strength is None else ("strength",)), *mixer.head_numbers)
-        changes |= _picked(mixer, numbers, self.heads)
+        changes |= _picked(mixer, ("step", "strength", *mixer.head_numbers), self.heads)
+        for name, own in mixer.inner.items():
+            places = self.heads[:, None, None], self.values[:, :, None], self.values[:, None]
+            changes[name] = Affine(own.weight[places], own.bias[places[0][..., 0], self.values])
         output = np.take_along_axis(mixer.output[self.heads], self.values[:, None], axis=2)
         if len(mixer.gain) > 1:
             changes["gain"] = mixer.gain[self.heads[:, None], self.values]
@@ -265,11 +274,12 @@ class MixerOrder(Part):
 
 
 def _picked(mixer: RecurrentWeights, names: tuple[str, ...], *places: Array) -> dict[str, object]:
-    """Arrays and maps at new places of their first axes."""
+    """Arrays and maps, as far as they exist, at new places of their first axes."""
     parts: dict[str, object] = {}
     for name in names:
         own = getattr(mixer, name)
-        parts[name] = Affine(own.weight[places], own.bias[places]) if isinstance(own, Affine) else own[places]
+        if own is not None:
+            parts[name] = Affine(own.weight[places], own.bias[places]) if isinstance(own, Affine) else own[places]
     return parts
 
 
@@ -284,14 +294,16 @@ class OrderOfChannels(MixerFactor):
         own = self.own
         share = own.heads // own.groups
         inner = "" if share == 1 else f", and of the {share} heads of each"
-        text = f"any order of {own.groups} {'heads' if share == 1 else 'groups of heads'}{inner}"
-        yield Freedom(f"heads of {self.place}", text)
-        whose = f"of the {own.head_dim} channels of each q with its k, of the {own.value_dim} of each v with its gate"
-        yield Freedom(f"channels of {self.place}", f"any order {whose}", "none")
+        if own.decays is None:
+            text = f"any order of {own.groups} {'heads' if share == 1 else 'groups of heads'}{inner}"
+            yield Freedom(f"heads of {self.place}", text)
+        keys = f"of the {own.head_dim} channels of each q with its k, " if own.has_keys else ""
+        text = f"any order {keys}of the {own.value_dim} of each v with its gate"
+        yield Freedom(f"channels of {self.place}", text, "none")
 
     def random(self, layer: LayerWeights, sampler: Sampler) -> Iterator[Part]:
         own, share = self.own, self.own.heads // self.own.groups
-        heads = sampler.block_order(own.groups, share)
+        heads = sampler.block_order(own.groups, share) if own.decays is None else np.arange(own.heads)
         keys = np.stack([sampler.order(own.head_dim) for _ in range(own.groups)])
         values = np.stack([sampler.order(own.value_dim) for _ in range(own.heads)])
         if own.shares_gains and not np.all(self.mixer(layer).gain):
@@ -300,17 +312,20 @@ class OrderOfChannels(MixerFactor):
         yield MixerOrder(heads[::share] // share, heads, keys, values)
 
     def match(self, target: LayerWeights, source: LayerWeights) -> Part:
-        return MixerOrder(*match_channels(self.mixer(target), self.mixer(source)))
+        return MixerOrder(*match_channels(self.mixer(target), self.mixer(source), self.own.decays is not None))
 
     def fix(self, layer: LayerWeights, gauge: Gauge) -> LayerWeights:
         """Decreasing sizes of what no scale changes."""
         mixer = self.mixer(layer)
-        keys, values = (_sizes(mixer, name) for name in ("key", "value"))
-        keys = keys * _sizes(mixer, "query")
+        values = _sizes(mixer, "value")
+        keys = _sizes(mixer, "key") * _sizes(mixer, "query") if self.own.has_keys else values
         gates = ((mixer.output_gate.weight**2) @ _weights(mixer.output_gate)) + mixer.output_gate.bias**2
         by_key, by_value = np.argsort(-keys, kind="stable"), np.argsort(-values * gates, kind="stable")
+        if self.own.decays is not None:
+            places = np.arange(self.own.heads)
+            return MixerOrder(places, places, by_key, by_value).act(self.block, layer)
         groups = np.argsort(-keys.sum(axis=1), kind="stable")
-        steps = (mixer.step.weight**2) @ _weights(mixer.step)
+        steps = 1.0 if mixer.step is None else (mixer.step.weight**2) @ _weights(mixer.step)
         table = (values.sum(axis=1) * steps).reshape(len(groups), -1)
         share = table.shape[1]
         heads = np.concatenate([g * share + np.argsort(-table[g], kind="stable") for g in groups])
@@ -320,20 +335,25 @@ class OrderOfChannels(MixerFactor):
         """What no other factor of the mixer moves."""
         one, other = self.mixer(target), self.mixer(aligned)
         for name, reader in one.readers.items():
-            if name not in self.own.channels:
+            if name not in self.own.channels or not self.own.convolves:
                 twin = other.readers[name]
                 weight, bias = by_entry(reader.weight, twin.weight), by_entry(reader.bias, twin.bias)
                 yield Errors(TensorPart(self.place, name, Along.HEAD), weight, bias)
         yield Errors(TensorPart(self.place, "output", Along.HEAD), by_entry(one.output, other.output))
         if self.own.norm is None:
             yield Errors(TensorPart(self.place, "gain"), whole(one.gain, other.gain))
-        for name in (*one.head_numbers, *(f"{name}_shift" for name in self.own.channels)):
+        if one.damping is not None and other.damping is not None:
+            yield Errors(TensorPart(self.place, "damping"), whole(one.damping, other.damping))
+            shifts: tuple[str, ...] = ()
+        else:
+            shifts = tuple(f"{name}_shift" for name in self.own.channels if self.own.convolves)
+        for name in (*one.head_numbers, *shifts):
             squares = by_entry(getattr(one, name), getattr(other, name))
-            yield Errors(TensorPart(self.place, name, Along.HEAD), _against_mean(squares))
+            yield Errors(TensorPart(self.place, name, Along.HEAD), against_mean(squares))
         yield Errors(TensorPart(self.place, "output_bias"), whole(one.output_bias, other.output_bias))
 
 
-def _against_mean(squares: Squares) -> Squares:
+def against_mean(squares: Squares) -> Squares:
     """Numbers of single heads may be tiny: they are measured against the mean of all, if that is larger."""
     return Squares(squares.gaps, np.maximum(squares.sizes, squares.sizes.mean()))
 
@@ -347,4 +367,7 @@ def _sizes(mixer: RecurrentWeights, name: str) -> Array:
     """|row|² |taps|² of every channel."""
     rows: Affine = getattr(mixer, name)
     sizes = (rows.weight**2) @ _weights(rows) + rows.bias**2
-    return np.asarray(sizes * (getattr(mixer, f"{name}_taps") ** 2).sum(axis=-1))
+    taps = getattr(mixer, f"{name}_taps")
+    sizes = sizes if taps is None else sizes * (taps**2).sum(axis=-1)
+    # What RG-LRU convolves has a scale of its own, against what is written.
+    return np.asarray(sizes * (mixer.output**2).sum(axis=1) if mixer.inner else sizes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -195,8 +194,7 @@ def _attention_means(own: GroupedAttention, reading: PlacedSublayer, unseen: int
 
 
 def _mixer_means(own: RecurrentMixer, reading: PlacedSublayer, unseen: int) -> dict[str, int]:
-    count = sum(map(prod, own.channels.values())) + own.heads * (own.value_dim + 1 + own.corrects)
-    rows, columns = reading.own.rows(count, own.bias, True), own.heads * own.value_dim * unseen
+    rows, columns = reading.own.rows(own.rows, own.bias, True), own.heads * own.value_dim * unseen
     return {"mean direction of the rows of the mixer": rows, "columns of the output matrix along 1": columns}
 
 
