@@ -177,3 +177,25 @@ def test_readable_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert "redundancy" in text and "key biases" in text
     assert run(["model", "compare", str(DATA / "gpt2"), str(DATA / "gpt2")]) == 0
     assert "same function" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("family", choose(["llama", "gpt2", "bert", "t5"], FAMILIES))
+def test_an_entry_that_is_not_finite_is_named_wherever_it_is(
+    family: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In each tensor that is read, by each command: one line with its name, and nothing is written."""
+    source, bad, out = DATA / family, tmp_path / "bad", tmp_path / "out"
+    bad.mkdir()
+    (bad / "config.json").write_text((source / "config.json").read_text())
+    state = load_file(source / "model.safetensors")
+    unread = call(capsys, "inspect", str(source))[1]["unread"]
+    for name in state.keys() - unread.keys():
+        spoiled = {**state, name: state[name].copy()}
+        spoiled[name].flat[-1] = np.nan
+        save_file(spoiled, bad / "model.safetensors")
+        for words in (["inspect"], ["fingerprint"], ["compare", str(source)], ["canonicalize", "--out", str(out)]):
+            code = run(["model", words[0], str(bad), *words[1:]])
+            error = capsys.readouterr().err
+            assert (code, error.count("\n")) == (2, 1), (name, words)
+            assert f"tensor {name[:80]} has NaN" in error, (name, words)
+            assert not out.exists()

@@ -19,6 +19,7 @@ from attngeom.models.counts.redundancy import Redundancy, redundancy
 from attngeom.models.counts.residual import rotation_term
 from attngeom.models.crews import Crew, Progress, each_layer
 from attngeom.models.findings import HeadRow, Remark, inspect_layer
+from attngeom.models.fingerprints import layers_done, parts
 from attngeom.models.model import Model
 from attngeom.models.specification import Norms, TransformerSpec
 from attngeom.models.sublayers import SCORE_OPTIONS
@@ -106,12 +107,22 @@ def inspect_spec(spec: TransformerSpec) -> ModelInspection:
         return ModelInspection(spec=spec, redundancy=None, standing="undecided", reason=f"undecided: {error}")
 
 
+def inspect_part(model: Model, layer: int | None) -> tuple[list[HeadRow], list[Remark]]:
+    """One layer; or what lies outside the layers, of which there is nothing to say but that its entries are finite."""
+    if layer is not None:
+        return inspect_layer(model, layer)
+    for name in model.outer_names():
+        model.tensors.raw(model.stored(name))
+    return [], []
+
+
 def inspect_model(model: Model, progress: Progress | None = None, crew: Crew = 1) -> ModelInspection:
     """From configuration and weights, layer by layer, in several processes if a ``crew`` is given."""
     base = inspect_spec(model.spec)
     rows: list[HeadRow] = []
     findings: list[Remark] = []
-    for heads, remarks in each_layer(inspect_layer, [(model, i) for i in range(model.layers)], crew, progress):
+    items = [(model, part) for part in parts(model)]
+    for heads, remarks in each_layer(inspect_part, items, crew, layers_done(model, progress)):
         rows += heads
         findings += remarks
     unread = model.unread()
