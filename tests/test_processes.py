@@ -1,6 +1,8 @@
 """Items in several processes: all are found, and nothing outlives an error, an interrupt or the parent."""
 
+import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -42,6 +44,19 @@ def test_processes_load_what_they_need_before_they_have_work():
         assert executor.submit(is_loaded, "colorsys").result()
 
 
+def test_processes_of_others_are_left_alone():
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
+    other.start()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            list(run_apart((1).__truediv__, [0], 1))
+        other.join(0.2)
+        assert other.is_alive()
+    finally:
+        other.kill()
+        other.join()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_processes_end_with_their_parent(number, tmp_path):
     path = tmp_path / "program.py"
@@ -65,10 +80,14 @@ def test_processes_end_with_their_parent(number, tmp_path):
 
 
 def is_running(process: int) -> bool:
+    """A dead orphan that nobody has waited for still has a number, and loses it at any moment."""
     try:
+        os.kill(process, 0)
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
+    except ProcessLookupError:
         return False
+    except OSError:
+        return not Path("/proc/self/stat").exists()
     return state != "Z"
 
 
@@ -102,3 +121,22 @@ def test_a_child_answers_lines_says_why_it_died_and_can_be_killed(tmp_path, monk
     child.kill()
     assert not child.is_alive and child.read_line(1) == b"" and child.send({}) is False
     child.close()
+
+
+def test_a_child_is_heard_however_many_files_are_open(tmp_path, monkeypatch):
+    (tmp_path / "one_line_child.py").write_text("def main(): print('a line', flush=True)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1200:
+        pytest.skip("the system admits too few files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1030)]
+    try:
+        child = Child("one_line_child")
+        assert child.process.stdout.fileno() > 1024 and child.read_line(60) == b"a line"
+        assert child.read_line(60) == b""
+        child.close()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

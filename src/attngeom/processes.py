@@ -72,18 +72,20 @@ class Workers(ProcessPoolExecutor):
 
 @contextmanager
 def worker_processes(workers: int) -> Iterator[Workers]:
-    """Workers of which an exception ends all at once."""
+    """Workers of which an exception ends all at once, and nobody else's processes."""
+    others = set(multiprocessing.active_children())
     with Workers(workers) as executor:
         try:
             yield executor
         except BaseException:
             # What runs is not worth waiting for: the run is over.
             executor.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
+            ours = set(multiprocessing.active_children()) - others
+            for child in ours:
                 child.terminate()
             # A thread of the executor collects them as well: the one who comes second is told nothing about their end.
             end = time.monotonic() + CHILD_END_SECONDS
-            while multiprocessing.active_children() and time.monotonic() < end:
+            while ours & set(multiprocessing.active_children()) and time.monotonic() < end:
                 time.sleep(CHILD_WATCH_SECONDS)
             raise
 
@@ -152,11 +154,12 @@ class Child:
     def read_line(self, seconds: float | None) -> bytes | None:
         """One line; b"" if the child ended, None if none came in this time."""
         assert self.process.stdout is not None
-        descriptor = self.process.stdout.fileno()
+        ready = select.poll()  # a file that was opened late may have a number beyond what select() takes
+        ready.register(descriptor := self.process.stdout.fileno(), select.POLLIN)
         end = None if seconds is None else time.monotonic() + seconds
         while b"\n" not in self._received:
-            left = None if end is None else max(0.0, end - time.monotonic())
-            if not select.select([descriptor], [], [], left)[0]:
+            left = None if end is None else 1000 * max(0.0, end - time.monotonic())
+            if not ready.poll(left):
                 return None
             data = os.read(descriptor, 1 << 16)
             if not data:
