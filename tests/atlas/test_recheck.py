@@ -70,7 +70,7 @@ def mutations(fact: Fact, rng: random.Random):
 def test_honest_facts_hold(tmp_path, facts):
     with FactStore(tmp_path / "honest.db") as store:
         store.add(facts)
-        found = recheck(store)
+        found = recheck(store, seconds=3000.0)
     assert (found.valid, found.problems, found.unchecked) == (True, (), ())
     assert found.recomputed + found.certificates + found.sums == len(facts)
 

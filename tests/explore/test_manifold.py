@@ -1,6 +1,7 @@
 """The neuromanifold: what is drawn lies on the surface, and the chosen point has the verdict of the library."""
 
 import json
+import shlex
 
 import pytest
 
@@ -37,8 +38,8 @@ def test_special_points_have_their_verdict_weights_and_lambda(name, tmp_path, ca
     assert learned is None or learned in VIEW.show(state)
     exec(VIEW.module.python(state), {})
     (tmp_path / "coefficients.json").write_bytes(VIEW.module.DOWNLOADS["coefficients"](state)[1])
-    words = VIEW.module.command(state).replace("coefficients.json", str(tmp_path / "coefficients.json")).split()
-    run([*words[1:], "--json"])
+    names = {"coefficients.json": str(tmp_path / "coefficients.json")}
+    run([*(names.get(word, word) for word in shlex.split(VIEW.module.command(state))[1:]), "--json"])
     first, second = capsys.readouterr().out.splitlines()
     assert first == verdict == json.loads(second)["verdict"]
 

@@ -1,6 +1,7 @@
 """The view "your network": what it shows is what ``analyze`` computes, and no code is run for a page."""
 
 import json
+import shlex
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_page_lines_and_library_agree(state_of, capsys):
     assert expected.program.digest in shown and "<td>2×3</td>" in shown and 'data-job="analyze" data-auto' in shown
     assert f">{expected.dimension} <small>of {expected.parameters} weights" in page
     assert "4</b><span>gl(2) on K.0, Q.0" in page and expected.laws[0] in page and "badge proven" in page
-    assert run([*VIEW.module.command(state).split()[1:], "--json"]) == 0
+    assert run([*shlex.split(VIEW.module.command(state))[1:], "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["dimension"] == expected.dimension and said["program"]["sha256"] == expected.program.digest
     exec(VIEW.module.python(state), {})

@@ -99,13 +99,13 @@ EXPENSIVE = {
 
 @pytest.mark.parametrize("name", EXPENSIVE)
 def test_expensive_claims_are_undecided_at_once(name: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     found = verify(EXPENSIVE[name])
     assert found.valid is None, found.reason
     assert found.standing == "undecided"
     assert any(word in found.reason for word in ("needs", "p ≥", "at most")), found.reason
     assert len(found.reason) <= 200
-    assert time.process_time() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_the_command_says_undecided_with_exit_code_3(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -154,8 +154,8 @@ def test_a_learning_coefficient_of_many_digits_is_refused() -> None:
 @pytest.mark.parametrize("tokens", [1, 2])
 def test_deep_counts_are_quick(tokens: int) -> None:
     """Forms on curves of degree 3^20 are counted, not listed, and parts that do not help are not evaluated."""
-    started = time.process_time()
+    started = time.thread_time()
     widths = [2, *[3] * 60]
     found = verify(dimension_certificate({"widths": widths, "kind": "lightning", "tokens": tokens}, {}, COUNT, 10))
     assert found.valid is False and "upper bound" in found.reason
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 2

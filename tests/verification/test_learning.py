@@ -153,13 +153,13 @@ def test_sizes_that_would_hang_are_undecided(architecture: Any, entry: str | Non
         shapes = Architecture.from_json(architecture).tensor_shapes()
         tensors = {name: [[entry] * columns] * rows for name, (rows, columns) in shapes}
     claim = {**BIG, "architecture": describe_claimed(Architecture.from_json(architecture)), "tensors": tensors}
-    begun = time.process_time()
+    begun = time.thread_time()
     if witness["theorem"] == "B":
         heads = len(architecture["widths"]) - 1
         witness = {**witness, "ranks": [[1, 1, 1, None, None, 1]] * heads}
     verdict = verify(Certificate(claim, {"ranks": [], **witness}, {}))
     assert verdict.valid is None, verdict.reason
-    assert "budget" in verdict.reason and time.process_time() - begun < 3
+    assert "budget" in verdict.reason and time.thread_time() - begun < 3
 
 
 def test_entries_are_read_strictly() -> None:
