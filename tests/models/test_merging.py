@@ -17,7 +17,8 @@ from attngeom.models.adapters import open_adapter
 from attngeom.models.merging import combine
 from attngeom.models.orbits import PARTS
 from attngeom.models.samples import GPT2, LLAMA, random_model
-from tests.models.cases import outputs, reference, relative, state_of
+from tests.effort import choose
+from tests.models.cases import FAMILIES, outputs, reference, relative, state_of
 
 IDS = {"input_ids": np.arange(12)}
 
@@ -47,6 +48,18 @@ def test_a_disguised_copy_averages_to_the_model(config, method, parts):
 def test_families(family):
     one = reference(family)
     assert compare(one, merge([one, teleport(one, 2).moved()]).moved(), level="rounding").same_function
+
+
+@pytest.mark.parametrize("family", choose(["bert", "gpt_neox", "minimax", "qwen3_next", "whisper"], FAMILIES))
+def test_a_disguised_sibling_averages_as_it_does_undisguised(family):
+    """The average is that of the weights as they were, far nearer than either model is to it."""
+    one, rng = reference(family), np.random.default_rng(7)
+    state = {name: w * (1 + 0.01 * rng.normal(size=w.shape)) for name, w in state_of(one).items()}
+    sibling = open_model(state | {copy: state[name] for copy, name in one.copied()}, one.config)
+    average = outputs(family, merge([one, sibling], aligned=False).moved())
+    away = relative(outputs(family, sibling), average)
+    for other in (sibling, teleport(sibling, 3).moved()):
+        assert relative(outputs(family, merge([one, other]).moved()), average) < away / 10
 
 
 @pytest.mark.parametrize(
