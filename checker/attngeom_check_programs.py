@@ -648,6 +648,7 @@ def check_program(claim, witness):
     keys(claim, ("kind", "program", "dimension"), "claim")
     program, size = Program(claim["program"]), integer(claim["dimension"], 0, 10**9, "dimension")
     lower, upper = (keys(witness, ("lower", "upper"), "witness")[key] for key in ("lower", "upper"))
+    if type(lower) is dict and "degree" in lower: raise Unknown("roots in fields larger than GF(p) are not rechecked")
     keys(lower, ("point", "region", "samples", "outputs", "columns"), "lower")
     if program.levels > len(CHAIN): raise Unknown("exponentials are nested deeper than the chain of primes")
     afford(size**3 / 20 + size * program.size * program.levels * 20, "steps for the minor")

@@ -116,5 +116,6 @@ UNROLLED_POWER = 64  # Exponents of powers that are written as products.
 FACTORED_BITS = 128  # Of numerators and denominators under a logarithm: they are factored in milliseconds.
 
 # rank
+TOWER_DEGREE = 16  # Of fields in which roots exist: roots inside each other, four deep.
 LONG_CONSTANT = 256  # Numerators and denominators of constants that count as long.
 SHORT_MULTIPLE = 16  # Numerators and denominators of their small multiples.

@@ -180,7 +180,11 @@ TRACED_POINTS = 3  # Random inputs at which a traced program and the network are
 # Inputs of one level that are drawn in vain for one sample before the search for roots is given up.
 SAMPLE_TRIES = 2**13
 
+# Roots of one input alone for which it is drawn until they exist; with more of them values lie in a larger field.
+LONE_ROOTS = 4
+
 # rank
+ROOTS_DRAWN = 6  # Roots of several inputs from which on values lie in a larger field: 2^6 samples for one that has all.
 WITNESS_SAMPLES = 2  # Samples at which changes are evaluated before they are expanded.
 INDEPENDENCE_BATCHES = 64  # Batches of samples that are drawn until enough of them exist.
 SPARE_ARGUMENTS = 40  # Samples beyond the number of arguments whose independence is tested.

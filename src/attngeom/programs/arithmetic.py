@@ -61,6 +61,10 @@ class Arithmetic(ABC):
     def function(self, name: str, a: Array, below: Array | None) -> tuple[Array, Array]:
         """A formal function and its derivative at a; ``below`` is the same argument one level down the chain."""
 
+    def leading(self, a: Array) -> Array:
+        """Numbers (1 or samples, …) with the leading axis of values of this domain."""
+        return a
+
     def half(self, a: Array) -> Array:
         """a/2."""
         return self.times(a, self.constant([Fraction(1, 2)], ()))

@@ -133,7 +133,8 @@ class Circle(Operation):
         classes = np.array(data["classes"], dtype=np.int64)
         multiples = np.array(data["multiples"], dtype=np.int64)
         pair = point.domain.circle(classes, multiples, data["angles"])
-        return Trace(node, point.domain, values, pair[data["part"] == "sin"].reshape(1, *node.shape))
+        own = pair[data["part"] == "sin"].reshape(1, *node.shape)
+        return Trace(node, point.domain, values, point.domain.leading(own))
 
 
 class Gather(Operation):
@@ -358,7 +359,7 @@ class Pattern(Operation):
             value = evaluate_pattern(node.data["kind"], values[0])
         if values[0].dtype == object:
             value = value.astype(np.int64).astype(object)
-        return Trace(node, point.domain, values, value)
+        return Trace(node, point.domain, values, point.domain.leading(value))
 
 
 OPERATIONS: dict[str, Operation] = {

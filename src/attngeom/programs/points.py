@@ -58,6 +58,7 @@ class NamedPoint:
     region: int = 0
     quick: bool = False
     functions: str = ""
+    degree: int = 1
 
     @cached_property
     def streams(self) -> Streams:
@@ -69,6 +70,10 @@ class NamedPoint:
     def domain(self, level: int = 0) -> ModularArithmetic:
         """GF(p) at a level of the chain, with the functions of this point."""
         return ModularArithmetic(level, self.name, self._streams_of(self.functions or self.name))
+
+    def domain_of(self, level: int, samples: int) -> ModularArithmetic:
+        """Where values of so many samples lie at a level."""
+        return self.domain(level)
 
     @property
     def prime(self) -> int:
@@ -168,7 +173,8 @@ class NamedPoint:
         traces: Traces = []
         for level in range(self.levels, lowest - 1, -1):
             tensors = self.weights(level) | self.inputs((sample[level] for sample in samples), level)
-            point = Point(self.domain(level), tensors, below, patterns)
+            domain = self.domain_of(level, len(samples))
+            point = Point(domain, {name: domain.leading(x) for name, x in tensors.items()}, below, patterns)
             traces = run(program, point, lambda place, level=level: depth[place] >= level)  # type: ignore[misc]
             below = {}
             for place, node in enumerate(program.nodes):
@@ -278,10 +284,9 @@ class NamedPoint:
 
     def evaluate_inner(self, places: Sequence[int], indices: Sequence[int]) -> tuple[Traces, Array]:
         """Nodes that rest on no exponential, at some indices of the first level, and the inputs there in rows."""
-        inputs = self.inputs(indices)
-        traces = run(
-            self.program, Point(self.domain(), self.weights() | inputs), self.program.ancestors(places).__contains__
-        )
+        inputs, domain = self.inputs(indices), self.domain_of(0, len(indices))
+        tensors = {name: domain.leading(x) for name, x in (self.weights() | inputs).items()}
+        traces = run(self.program, Point(domain, tensors), self.program.ancestors(places).__contains__)
         return traces, np.concatenate([x.reshape(len(indices), -1) for x in inputs.values()], axis=1)
 
     def evaluate_lone(self, name: str, places: Sequence[int], indices: Sequence[int]) -> Traces:
@@ -357,20 +362,21 @@ class NamedPoint:
 
         Rows of samples without an output are NaN.
         """
-        rows = np.empty((len(samples), self.program.num_parameters))
+        rows = np.empty((self.degree * len(samples), self.program.num_parameters))
         self._fill_rows(rows, samples, progress)
         return rows
 
     def _fill_rows(self, rows: Array, samples: Sequence[Sample], progress: Progress | None) -> None:
+        m = self.degree
         for start in range(0, len(samples), self.batch):
             part = samples[start : start + self.batch]
             traces, clear = self.evaluate(part)
             missing = self._missing(traces, len(part))
             forms = self.forms(part)
-            forms = np.where(missing.reshape(forms.shape), 0.0, forms)
+            forms = np.where(np.repeat(missing, m, axis=0).reshape(forms.shape), 0.0, forms)
             gradients = self._gradients(traces, forms)
-            gradients[~clear | missing.all(axis=1)] = np.nan
-            rows[start : start + len(part)] = gradients
+            gradients[np.repeat(~clear | missing.all(axis=1), m)] = np.nan
+            rows[m * start : m * (start + len(part))] = gradients
             if progress is not None:
                 progress("rows of the Jacobian", start + len(part), len(samples))
 

@@ -80,7 +80,7 @@ class MixedStreams(Streams):
         return _mix(self._key(label + name) + places, p).reshape(len(indices), *shape)
 
     def function(self, label: str, arguments: Array, p: int) -> Array:
-        return _mix(self._key(label) + arguments.astype(np.uint64), p)
+        return _mix(self._key(label) + (arguments % (2**61 - 1)).astype(np.uint64), p)
 
     def _key(self, label: str) -> np.uint64:
         return np.uint64(int.from_bytes(sha256(f"{self.point}/{label}".encode()).digest()[:7], "big"))

@@ -298,7 +298,7 @@ def _identifiable(lower: RankBound, upper: Upper) -> dict[str, int] | None:
 def _kernel_support(point: NamedPoint, lower: RankBound) -> Any:
     """Which weights some vector of the kernel of the Jacobian moves, mod p."""
     if point.program.inputs:
-        rows = point.rows(list(lower.samples))
+        rows = point.rows(list(dict.fromkeys(lower.samples)))
     else:
         rows = point.all_rows(lower.samples[0])[list(lower.outputs)] if lower.samples else np.zeros((0, 1))
     elimination = Elimination(rows, point.prime).run()
@@ -313,7 +313,8 @@ def certify_network(answer: Analysis) -> Certificate:
     """The certificate of a dimension whose bounds meet; InputError if they do not.
 
     Witness: ``lower`` names the point, and the samples, outputs (−1 for the random form of a sample) and columns of a
-    minor; ``upper`` the method, with the fields as [weight that moves, weight by which or null, rational].
+    minor, and the degree of the field of its values if it is not 1; ``upper`` the method, with the fields as [weight
+    that moves, weight by which or null, rational].
 
     >>> from attngeom.rank.analysis import analyze
     >>> answer = analyze(lambda w, x: w["B"] @ (w["A"] @ x), 3, weights={"A": (2, 3), "B": (3, 2)})
@@ -335,6 +336,8 @@ def certify_network(answer: Analysis) -> Certificate:
         "outputs": list(answer.lower.outputs),
         "columns": list(answer.lower.columns),
     }
+    if point.degree > 1:
+        lower["degree"] = point.degree
     claim = {"kind": "network", "program": answer.program.to_json(), "dimension": answer.dimension}
     provenance = {"seed": answer.seed, "primes": [point.prime]}
     return Certificate(claim, {"lower": lower, "upper": _write_upper(upper)}, provenance)

@@ -37,9 +37,12 @@ from attngeom.programs.arithmetic import CHAIN
 from attngeom.programs.passes import Traces, needed_entries
 from attngeom.programs.points import NamedPoint, Progress
 from attngeom.programs.program import Program
+from attngeom.programs.tower_points import drawn_roots
+from attngeom.programs.towers import Tower
 from attngeom.rank.logarithms import check_logarithms_inside, entries_at, logarithms_inside, table_of
 from attngeom.rank.lower import RankBound, bound_rank_where, find_point
 from attngeom.rank.pieces import chosen_by_signs, lie_in, pieces_of
+from attngeom.rank.stages import name_point, signs_are_free, split_entries, values_at
 from attngeom.results import Proof, Standing
 
 
@@ -146,6 +149,10 @@ def _roots_are_free(point: NamedPoint, flags: Mapping[int, Array]) -> bool:
     lone = program.lone_roots if len(program.inputs) > 1 else {}
     fixed = [k for k in needed if not program.depends_on_input[k]]
     joint = [k for k in needed if program.depends_on_input[k] and k not in lone]
+    if point.degree > 1:
+        lone, joint = drawn_roots(program), []
+        if not signs_are_free(point):
+            return False
 
     def at_input(name: str, places: list[int], number: int) -> Missing:
         traces = point.evaluate_lone(name, places, range(number * point.batch, (number + 1) * point.batch))
@@ -214,13 +221,18 @@ def _functions(program: Program, names: tuple[str, ...]) -> list[int]:
 
 
 def _arguments(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -> Array:
-    """The arguments of functions at honest samples, one column each."""
+    """The arguments of functions at honest samples, (samples, coordinates, arguments)."""
     program, flags = point.program, needed_entries(point.program)
-    sources = [(program.nodes[k].inputs[0], flags[k]) for k in _places(program, names, varies) if flags[k].any()]
-    traces, clear = point.evaluate(point.draw(count))
-    columns = [entries_at(traces, [source], {source: needed}, count) for source, needed in sources]
-    values: Array = np.concatenate([np.zeros((count, 0)), *columns], axis=1)
-    return values[clear & ~np.isnan(values).any(axis=1)]
+    sources = [program.nodes[k].inputs[0] for k in _places(program, names, varies) for _ in range(int(flags[k].sum()))]
+    places = [int(i) for k in _places(program, names, varies) for i in np.flatnonzero(flags[k])]
+    entries, parts = list(zip(sources, places)), list[Array]()
+    # A sample has some output: what others rest on may be missing there.
+    for number in range(INDEPENDENCE_BATCHES if varies else 1):
+        values = values_at(point, entries, count, number * count)
+        parts.append(values[~np.isnan(values).any(axis=(1, 2))])
+        if sum(map(len, parts)) >= count:
+            break
+    return np.concatenate(parts)
 
 
 def _distinct(program: Program, names: tuple[str, ...], varies: bool) -> list[int]:
@@ -249,7 +261,7 @@ def _rows(point: NamedPoint, names: tuple[str, ...], varies: bool, count: int) -
         name = f"{point.name}/weights"
         others = (find_point(point.program, k, point.region, name, functions=point.name) for k in numbers)
         values = np.concatenate([_arguments(other, names, False, 1) for other in others])
-    return values[:, _distinct(point.program, names, varies)]
+    return values[:, :, _distinct(point.program, names, varies)]
 
 
 def _check_formal(point: NamedPoint) -> list[Proof]:
@@ -330,7 +342,9 @@ def _check_values(point: NamedPoint, names: tuple[str, ...], check: Callable[[Na
 
 def _logarithms_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether the symbols of the arguments, equal ones once, and a constant are independent over GF(2)."""
-    p, values = point.prime, _rows(point, ("log",), varies, count)
+    if varies and point.degree > 1:
+        return signs_are_free(point, logarithms=True)
+    p, values = point.prime, _rows(point, ("log",), varies, count)[:, 0]
     symbols = np.array([[pow(int(x) % p, (p - 1) // 2, p) != 1 for x in row] for row in values], dtype=np.int64)
     table = np.concatenate([np.ones((len(symbols), 1), dtype=np.int64), symbols.reshape(values.shape)], axis=1)
     return bool(rank_mod_p(table, 2) == table.shape[1])
@@ -338,16 +352,19 @@ def _logarithms_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
 
 def _integrals_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether no argument is constant, and no two squares differ by a constant, but for equal arguments."""
-    squares = (_rows(point, ("gauss",), varies, min(count, SPARE_ARGUMENTS)).astype(np.int64) ** 2) % point.prime
-    columns = {tuple(column) for column in ((squares - squares[:1]) % point.prime).T.tolist()}
-    return len(columns) == squares.shape[1] and tuple([0] * len(squares)) not in columns
+    values = _rows(point, ("gauss",), varies, min(count, SPARE_ARGUMENTS))
+    squares = Tower(point.prime).times(values, values)
+    changes = ((squares - squares[:1]).astype(np.int64) % point.prime).reshape(-1, squares.shape[2])
+    columns = {tuple(column) for column in changes.T.tolist()}
+    return len(columns) == squares.shape[2] and tuple([0] * len(changes)) not in columns
 
 
 def _angles_are_free(point: NamedPoint, varies: bool, count: int) -> bool:
     """Whether the arguments, up to their signs, are independent modulo functions of the weights, or constants."""
     others = (find_point(point.program, k, point.region, f"{point.name}/angle") for k in range(0, count, 7))
     parts = [_rows(other, ("sin", "cos"), varies, 8) for other in others]
-    changes = BalancedResidues(point.prime).balance(np.concatenate([rows[1:] - rows[:1] for rows in parts]))
+    rows = np.concatenate([(own[1:] - own[:1]).reshape(-1, own.shape[2]) for own in parts])
+    changes = BalancedResidues(point.prime).balance(rows)
     return bool(Elimination(changes, point.prime, keep_upper=False).run().rank == changes.shape[1])
 
 
@@ -368,18 +385,24 @@ def exponents_are_independent(program: Program, seed: int = 0) -> bool:
     flags = dict(enumerate(needed_entries(program)))
     parts: list[Array] = []
     before = -1
+    # Roots that are residues respect products, those in larger fields do not.
+    first = name_point(program, f"attngeom/{seed}/exponents", quick=True)
+    if inner and first.degree > 1 and not signs_are_free(first):
+        return False
     for number in range(INDEPENDENCE_BATCHES):
-        point = NamedPoint(program, f"attngeom/{seed}/exponents{number}", quick=True)
+        point = name_point(program, f"attngeom/{seed}/exponents{number}", quick=True)
         try:
             samples = point.draw_alone(DIFFERENCE_INPUTS)
         except SingularError:
             continue
         traces, inputs = point.evaluate_inner(inner, samples)
-        columns = [inputs, *(entries_at(traces, [k], flags, DIFFERENCE_INPUTS) for k in inner)]
-        values = np.concatenate(columns, axis=1)
+        entries = [(k, i) for k in inner for i in np.flatnonzero(flags[k]).tolist()]
+        arguments = split_entries(traces, entries, DIFFERENCE_INPUTS, point.degree)
+        residues = np.pad(inputs[:, None], [(0, 0), (0, point.degree - 1), (0, 0)])
+        values = np.concatenate([residues, arguments], axis=2)
         if np.isnan(values).any():
             continue
-        parts.append(values[1:] - values[:1])
+        parts.append((values[1:] - values[:1]).reshape(-1, values.shape[2]))
         changes = np.unique(BalancedResidues(point.prime).balance(np.concatenate(parts)), axis=1)
         rank = Elimination(changes.copy(), point.prime, keep_upper=False).run().rank
         if rank == changes.shape[1] or rank == before:

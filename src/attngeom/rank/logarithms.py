@@ -9,6 +9,7 @@ alone. What the builder recognises (:mod:`attngeom.programs.normal_forms`) does 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -106,14 +107,14 @@ def _changes_inside(
     width = 1 + sum(int(flags[k].sum()) for k in (*outer, *logarithms))
     for number in range(8 * (width + SPARE_ARGUMENTS)):
         name = f"{point.name}/log{number}"
-        own = NamedPoint(program, name, point.region, quick=True)
+        own = replace(point, name=name, quick=True, functions="")
         draws = [(own, 4, 0)]
         if constants:
             named = (f"{name}.{k}" for k in range(4))
             functions = "" if numbers else name
-            others = [NamedPoint(program, x, point.region, quick=True, functions=functions) for x in named]
+            others = [replace(point, name=x, quick=True, functions=functions) for x in named]
             draws = [(other, 1, k) for k, other in enumerate(others)]
-        parts = [np.zeros((0, width - 1))]
+        parts = [np.zeros((0, point.degree, width - 1))]
         for other, count, start in draws:
             if not other.weights_exist(1):
                 continue
@@ -123,21 +124,21 @@ def _changes_inside(
                 vain += 1
                 continue
             traces, clear = other.evaluate(given, lowest=1)
-            columns = [np.zeros((len(given), 0))]
+            columns = [np.zeros((point.degree * len(given), 0))]
             for k in outer:
                 source = program.nodes[k].inputs[0]
-                entries = entries_at(traces, [source], {source: flags[k]}, len(given))
+                entries = entries_at(traces, [source], {source: flags[k]}, point.degree * len(given))
                 is_square = program.nodes[k].data["name"] == "gauss"
-                columns.append(
-                    field.times(field.times(entries, entries), float((q + 1) // 2)) if is_square else entries
-                )
-            values = np.concatenate(
-                [*columns, entries_at(traces, logarithms, dict(enumerate(flags)), len(given))], axis=1
-            )
-            parts.append(values[clear & ~np.isnan(values).any(axis=1)])
+                domain = other.domain_of(1, len(given))
+                columns.append(domain.half(domain.times(entries, entries)) if is_square else entries)
+            last = entries_at(traces, logarithms, dict(enumerate(flags)), point.degree * len(given))
+            values = np.concatenate([*columns, last], axis=1).reshape(len(given), -1, width - 1)
+            parts.append(values[clear & ~np.isnan(values).any(axis=(1, 2))])
+        # Each coordinate is a linear form on the field, which respects all relations with rational coefficients.
         together = np.concatenate(parts)
-        rows.append(together[1:] - together[:1])
-        if sum(map(len, rows)) >= width + SPARE_ARGUMENTS or vain > 8 + sum(map(len, rows)):
+        rows.append((together[1:] - together[:1]).reshape(-1, width - 1))
+        count = sum(map(len, rows)) // point.degree
+        if count >= width + SPARE_ARGUMENTS or vain > 8 + count:
             break
     return field.balance(np.concatenate(rows))
 

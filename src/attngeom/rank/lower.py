@@ -26,6 +26,7 @@ from attngeom.limits.work import MANY_REGIONS_UP_TO
 from attngeom.programs.points import Keep, NamedPoint, Progress, Sample
 from attngeom.programs.program import Program
 from attngeom.rank.krylov import KrylovRank
+from attngeom.rank.stages import name_point
 from attngeom.results import Result
 
 
@@ -84,7 +85,8 @@ class RankBound:
 
     It is a :class:`LowerBound` for the dimension where the hypotheses of :mod:`attngeom.rank.hypotheses` hold.
 
-    ``outputs`` has for each row −1 for the random linear form of its sample, or the place of one output.
+    ``outputs`` has for each row the place of one output, −1 for the random linear form of its sample, or −1 − k for the
+    k-th coordinate of it (:mod:`attngeom.programs.towers`).
     """
 
     value: int
@@ -111,9 +113,11 @@ def find_point(
     failed = 0
     for attempt in range(ROOT_TRIES if has_roots else POINT_TRIES):
         label = f"{name}/{seed}" if attempt == 0 else f"{name}/{seed}.{attempt}"
-        point = NamedPoint(program, label, region, quick, functions)
-        # Points without some root of weights alone lose outputs: only if none other is met they are taken.
-        if has_roots and attempt < ROOT_TRIES - POINT_TRIES and not point.weights_exist():
+        point = name_point(program, label, region, quick, functions)
+        # Points without some root of weights alone lose outputs: only if none other is met they are taken. In a larger
+        # field such a root would not be a residue, as all functions of weights must be.
+        is_last = attempt >= ROOT_TRIES - POINT_TRIES and point.degree == 1
+        if has_roots and not is_last and not point.weights_exist():
             continue
         if quick and program.inputs:
             return point  # Rows are drawn there anyway.
@@ -234,8 +238,9 @@ def _bound_in_region(
 def _drawn(
     point: NamedPoint, count: int, progress: Progress | None, keep: Keep | None = None
 ) -> tuple[Array, list[tuple[Sample, int]]]:
-    samples, rows = point.draw_rows(count, progress, keep)
-    return rows, [(sample, -1) for sample in samples]
+    # The coordinates of a gradient may have relations: its conjugates are gradients at one and the same input.
+    samples, rows = point.draw_rows(count if point.degree == 1 else 2 * count, progress, keep)
+    return rows, [(sample, -1 - k % point.degree) for k, sample in enumerate(samples)]
 
 
 def _eliminate(point: NamedPoint, rows: Array, places: list[tuple[Sample, int]]) -> RankBound:
@@ -258,7 +263,7 @@ def count_samples(point: NamedPoint, rank: int) -> int | None:
     >>> count_samples(find_point(program, 0), 8)
     3
     """
-    if not point.program.inputs or not rank:
+    if not point.program.inputs or not rank or point.degree > 1:
         return None
     blocks: list[Array] = []
     least = max(1, -(-rank // point.program.outputs))

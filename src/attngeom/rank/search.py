@@ -40,6 +40,7 @@ from attngeom.programs.program import Program
 from attngeom.programs.streams import MixedStreams
 from attngeom.rank.fields import Ansatz
 from attngeom.rank.lower import RankBound, find_point
+from attngeom.rank.stages import degree_for
 
 Field = dict[tuple[int, int | None], fmpq]
 """A field: (weight that moves, weight by which, or None for 1): times what."""
@@ -128,6 +129,8 @@ class _FieldSystem:
     @cached_property
     def _has_rare_inputs(self) -> bool:
         """Whether so many roots must exist at an input that all outputs there are taken, not one form on them."""
+        if degree_for(self.program) > 1:
+            return False
         roots = (k for k in self.program.places("root") if self.program.depends_on_input[k])
         return sum(self.program.nodes[k].size for k in roots) >= MANY_ROOTS
 

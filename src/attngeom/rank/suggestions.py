@@ -25,6 +25,7 @@ from attngeom.programs.program import Program
 from attngeom.rank.axes import AxisRoles
 from attngeom.rank.lower import RankBound
 from attngeom.rank.search import Field, Symmetries, echelon, nullspace, shorten
+from attngeom.rank.stages import name_point
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def find_suggested(bound: RankBound, seed: int = 0) -> Symmetries:
     if unknowns > GROUP_UNKNOWNS or not bound.samples or not program.inputs:
         return Symmetries(fields=(), unknowns=unknowns)
     points = _points(program, seed, bound.point.region)
-    rows = bound.point.rows(bound.samples[: unknowns + SPARE_UNKNOWNS])
+    rows = bound.point.rows(list(dict.fromkeys(bound.samples[: unknowns + SPARE_UNKNOWNS])))
     system = [_columns(fields, bound.point, rows, field)]
     while sum(map(len, system)) < unknowns + SPARE_UNKNOWNS:
         left = unknowns + SPARE_UNKNOWNS - sum(map(len, system))
@@ -114,7 +115,7 @@ def find_suggested(bound: RankBound, seed: int = 0) -> Symmetries:
 
 
 def _points(program: Program, seed: int, region: int) -> Iterator[NamedPoint]:
-    return (NamedPoint(program, f"attngeom/{10**6 * number + seed}", region, quick=True) for number in count(1))
+    return (name_point(program, f"attngeom/{10**6 * number + seed}", region, quick=True) for number in count(1))
 
 
 def _equations(

@@ -147,12 +147,14 @@ def derivations_at(point: NamedPoint) -> Derivations:
     program = reading.CheckedProgram.from_json(point.program.to_json())
     values: list[Array] = []
     traces: Traces = []
-    for own in (_FreePatterns(point.program, point.name, point.region), point):
+    residues = NamedPoint(point.program, point.name, point.region)
+    for own in (_FreePatterns(point.program, point.name, point.region), residues):
         try:
             traces, _ = own.evaluate(own.draw(WITNESS_SAMPLES))
             break
         except SingularError:
-            continue
+            # Where no sample has all roots, numbers that rest on those that are missing are not known.
+            traces, _ = own.evaluate([(k,) * (own.levels + 1) for k in range(WITNESS_SAMPLES)])
     for trace_ in traces:
         assert trace_ is not None
         result = np.broadcast_to(trace_.result, (WITNESS_SAMPLES, *trace_.result.shape[1:]))

@@ -42,7 +42,9 @@ from attngeom.verification.interpreter import PRIMES, Interpreter, Values
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import require
 from attngeom.verification.relations import check_numbers, constant_part, written_rank
-from attngeom.verification.signs import Entry, check_signs, entry
+from attngeom.verification.signs import Entry, check_signs, element
+from attngeom.verification.stages import check_stages
+from attngeom.verification.towers import Element, TowerInterpreter, is_square, multiply
 
 Sample = tuple[int, ...]
 
@@ -80,7 +82,7 @@ def _pieces(interpreter: Interpreter, samples: Sequence[Sample]) -> list[tuple[I
             for place, pattern in patterns.items():
                 entries = tuple(map(Fraction, pattern.astype(int).ravel().tolist()))
                 nodes[place] = CheckedNode("constant", (), nodes[place].shape, {"entries": entries})
-            piece = Interpreter(replace(program, nodes=tuple(nodes)), interpreter.name, interpreter.region)
+            piece = interpreter.elsewhere(program=replace(program, nodes=tuple(nodes)))
             pieces[key] = (piece, [])
         pieces[key][1].append(sample)
     return list(pieces.values())
@@ -112,7 +114,10 @@ class _Hypotheses:
         operations = {node.operation for node in self.program.nodes}
         parts = []
         if "root" in operations:
-            check_signs(self.interpreter, self.needed, self.table, self.share, self.samples)
+            if isinstance(self.interpreter, TowerInterpreter):
+                check_stages(self.interpreter, self.needed, self.table, self.share, self.samples)
+            else:
+                check_signs(self.interpreter, self.needed, self.table, self.share, self.samples)
             parts.append(Proof("certified", "signs of roots are free"))
         if self.names & {"exp", "gauss"}:
             parts.append(self._check_exponentials())
@@ -190,7 +195,7 @@ class _Hypotheses:
     def _afford(self, rows: int) -> None:
         afford(8 * rows * self.interpreter.cost() * self.share, JACOBIAN_PRODUCTS, "products for free values")
 
-    def _rows(self, arguments: list[Entry], count: int) -> Iterator[list[int]]:
+    def _rows(self, arguments: list[Entry], count: int) -> Iterator[list[Element]]:
         """The arguments at samples at which all of them exist: those of the certificate first, then others.
 
         Where no input reaches them, at other weights.
@@ -206,7 +211,7 @@ class _Hypotheses:
             else:
                 index = (number - len(own) if varies else 0,) * levels
                 values = (self.interpreter if varies else self._at_other_weights("weights", number)).values(index)
-            row = _read(values, arguments)
+            row = _read_elements(values, arguments)
             if row is not None:
                 yield row
                 there += 1
@@ -215,26 +220,27 @@ class _Hypotheses:
 
     def _at_other_weights(self, word: str, number: int) -> Interpreter:
         """Other weights mod p, with the same functions: what rests on numbers alone stays what it is."""
-        name, region = self.interpreter.name, self.interpreter.region
-        return Interpreter(self.program, name, region, weights=f"{name}/{word}{number}")
+        return self.interpreter.elsewhere(weights=f"{self.interpreter.name}/{word}{number}")
 
     def _logarithms_are_free(self, arguments: list[Entry]) -> bool:
+        if isinstance(self.interpreter, TowerInterpreter) and self.varies[arguments[0][0]]:
+            return True  # With the signs of roots.
         p, table = PRIMES[0], []
         for row in self._rows(arguments, len(arguments) + 1):
-            table.append([1, *(int(pow(x, (p - 1) // 2, p) != 1) for x in row)])
+            table.append([1, *(int(not is_square(x, p)) for x in row)])
         return bool(table) and rank_mod_p(np.array(table), 2) == len(arguments) + 1
 
     def _integrals_are_free(self, arguments: list[Entry]) -> bool:
-        p, rows = PRIMES[0], list(self._rows(arguments, 1))
-        changes = [tuple((row[k] ** 2 - rows[0][k] ** 2) % p for row in rows) for k in range(len(arguments))]
-        return len({(0,) * len(rows), *changes}) == len(arguments) + 1
+        rows = list(self._rows(arguments, 1))
+        changes = _changes([rows], [2] * len(arguments), PRIMES[0]).T.tolist()
+        return len({(0,) * len(changes[0]), *map(tuple, changes)}) == len(arguments) + 1
 
     def _angles_are_free(self, arguments: list[Entry]) -> bool:
         p = PRIMES[0]
         if self.varies[arguments[0][0]]:
             return rank_mod_p(self._differences("angle", [(x, 1) for x in arguments], p), p) == len(arguments)
-        rows = np.array(list(self._rows(arguments, len(arguments))), dtype=np.int64)
-        return rank_mod_p((rows[1:] - rows[:1]) % p, p) == len(arguments)
+        rows = list(self._rows(arguments, len(arguments)))
+        return rank_mod_p(_changes([rows], [1] * len(arguments), p), p) == len(arguments)
 
     def _inside(self) -> list[int]:
         """The logarithms that some exponential takes, directly or inside of others."""
@@ -264,12 +270,12 @@ class _Hypotheses:
 
     def _together(self, columns: list[tuple[Entry, int]]) -> Array:
         """Changes of powers of some entries, one level down, between weights and inputs."""
-        rows, count, runs = list[list[int]](), len(columns) + FREE_SPARE, 0
+        rows, count, runs = list[list[Element]](), len(columns) + FREE_SPARE, 0
         self._afford(count)
         for number in range(8 * count):
             other = self._at_other_weights("log", number)
             values, _, tried = draw_sample(other, self.needed, number, 1)
-            row = None if values is None else _read(values, [place for place, _ in columns])
+            row = None if values is None else _read_elements(values, [place for place, _ in columns])
             rows += [] if row is None else [row]
             if len(rows) > count:
                 break
@@ -278,18 +284,18 @@ class _Hypotheses:
 
     def _differences(self, word: str, columns: list[tuple[Entry, int]], p: int, lowest: int = 0) -> Array:
         """Changes of powers of entries between inputs at the same weights, at more weights than there are entries."""
-        count, parts, places = len(columns) + FREE_SPARE, list[list[list[int]]](), [place for place, _ in columns]
+        count, parts, places = len(columns) + FREE_SPARE, list[list[list[Element]]](), [place for place, _ in columns]
         self._afford(count)
         runs = known = 0
         for number in range(2 * count):
-            other = Interpreter(self.program, f"{self.interpreter.name}/{word}{number}", self.interpreter.region)
-            rows, start = list[list[int]](), 0
+            other = self.interpreter.elsewhere(name=f"{self.interpreter.name}/{word}{number}")
+            rows, start = list[list[Element]](), 0
             for _ in range(4):
                 values, start, tried = draw_sample(other, self.needed, start, lowest)
                 runs = self._count_runs(runs + tried, known + len(rows), count)
                 if values is None:
                     break
-                row = _read(values, places)
+                row = _read_elements(values, places)
                 rows += [] if row is None else [row]
             parts.append(rows)
             known += max(0, len(rows) - 1)
@@ -304,12 +310,13 @@ class _Hypotheses:
         return runs
 
 
-def _changes(parts: Sequence[list[list[int]]], exponents: Sequence[int], p: int) -> Array:
-    """The differences between powers of the first and of every other row of each part, mod p."""
+def _changes(parts: Sequence[list[list[Element]]], exponents: Sequence[int], p: int) -> Array:
+    """The differences between powers of the first and of every other row of each part, mod p, one row a coordinate."""
     table = [np.zeros((1, len(exponents)), dtype=np.int64)]
     for rows in parts:
-        powers = [[pow(x, e, p) for x, e in zip(row, exponents)] for row in rows]
-        table += [(np.array(powers[1:], dtype=np.int64) - powers[0]) % p] if len(powers) > 1 else []
+        powers = np.array([[x if e == 1 else multiply(x, x, p) for x, e in zip(row, exponents)] for row in rows])
+        if len(rows) > 1 and exponents:
+            table.append(np.moveaxis((powers[1:] - powers[:1]) % p, 2, 1).reshape(-1, len(exponents)))
     return np.concatenate(table)
 
 
@@ -317,9 +324,9 @@ def _power(value: Value, exponent: int) -> Value:
     return value[0] ** exponent, power(value[1], exponent)
 
 
-def _read(values: Values, entries: Sequence[Entry]) -> list[int] | None:
-    """Some entries; None where one of them is missing."""
-    row = [entry(values, place, k) for place, k in entries]
+def _read_elements(values: Values, entries: Sequence[Entry]) -> list[Element] | None:
+    """The coordinates of some entries; None where one of them is missing."""
+    row = [element(values, place, k) for place, k in entries]
     return None if None in row else [x for x in row if x is not None]
 
 

@@ -44,6 +44,16 @@ class Interpreter:
         self.levels = min(max(self.depths), len(PRIMES) - 1)
         self._deeper: dict[tuple[int, ...], tuple[dict[int, Array], Values]] = {}
 
+    def elsewhere(
+        self, program: CheckedProgram | None = None, name: str | None = None, weights: str | None = None
+    ) -> Interpreter:
+        """Another program, point or name of weights; all else is the same."""
+        return Interpreter(program or self.program, name or self.name, self.region, weights)
+
+    def leading(self, a: Array) -> Array:
+        """Residues as values of this interpreter."""
+        return a
+
     def cost(self) -> int:
         """About how many products one sample takes."""
         total = 0
@@ -145,7 +155,7 @@ class Interpreter:
                 continue
             inputs = [x for x in (results[k] for k in node.inputs) if x is not None]
             if place in patterns:
-                results.append((patterns[place].astype(np.int64), np.zeros(node.shape, dtype=bool)))
+                results.append((self.leading(patterns[place].astype(np.int64)), np.zeros(node.shape, dtype=bool)))
             else:
                 lower = below[node.inputs[0]] if node.operation == "formal" and below else None
                 results.append(self._step(node, inputs, level, index, lower))

@@ -28,6 +28,7 @@ from attngeom.limits.recheck import (
     SAMPLE_INDEX,
     SYMMETRY_FIELDS,
 )
+from attngeom.limits.sizes import TOWER_DEGREE
 from attngeom.results import Proof, weakest
 from attngeom.verification.atoms import AtomTable
 from attngeom.verification.budget import afford
@@ -37,6 +38,7 @@ from attngeom.verification.hypotheses import check_hypotheses
 from attngeom.verification.interpreter import PRIMES, Interpreter, afford_gradients
 from attngeom.verification.programs import CheckedNode, CheckedProgram
 from attngeom.verification.reading import read_integer, read_list, read_object, read_rational, require
+from attngeom.verification.towers import TowerInterpreter
 
 FieldTerms = dict[tuple[int, int | None], fmpq]
 
@@ -77,17 +79,24 @@ class NetworkClaim:
 
     def _check_lower(self, record: Any) -> Proof:
         afford(self.dimension, RECHECKED_DIMENSION, "rows and columns of a minor")
-        lower = read_object(record, ("point", "region", "samples", "outputs", "columns"), "lower")
-        region = read_integer(lower["region"], 0, 10**6, "region")
-        interpreter = Interpreter(self.program, check_name(lower["point"]), region)
-        afford_gradients(interpreter, self.dimension, JACOBIAN_PRODUCTS)
+        keys = ("point", "region", "samples", "outputs", "columns")
+        has_degree = isinstance(record, Mapping) and "degree" in record
+        lower = read_object(record, (*keys, "degree") if has_degree else keys, "lower")
+        region, name = read_integer(lower["region"], 0, 10**6, "region"), check_name(lower["point"])
+        interpreter, degree = Interpreter(self.program, name, region), 1
+        if has_degree:
+            degree = read_integer(lower["degree"], 2, TOWER_DEGREE, "degree")
+            require(degree & (degree - 1) == 0, f"a degree {degree} that is no power of 2")
+            interpreter = TowerInterpreter(self.program, name, degree, region)
         size, count, outputs = self.dimension, self.program.count, self.program.nodes[self.program.output].size
         levels = interpreter.levels + 1
         samples = [
             tuple(read_integer(k, 0, SAMPLE_INDEX, "index") for k in read_list(sample, levels, "indices of a sample"))
             for sample in read_list(lower["samples"], size, "samples")
         ]
-        rows = [read_integer(k, -1, outputs - 1, "output") for k in read_list(lower["outputs"], size, "outputs")]
+        afford_gradients(interpreter, len(set(samples)), JACOBIAN_PRODUCTS)
+        least, most = (-1, outputs - 1) if degree == 1 else (-degree, -1)
+        rows = [read_integer(k, least, most, "output") for k in read_list(lower["outputs"], size, "outputs")]
         columns = [read_integer(k, 0, count - 1, "column") for k in read_list(lower["columns"], size, "columns")]
         if len(set(columns)) < size or len(set(zip(samples, rows))) < size:
             raise FormatError("rows and columns of a minor must differ")

@@ -22,17 +22,24 @@ Entry = tuple[int, int]
 
 
 def check_signs(
-    interpreter: Interpreter, needed: Sequence[Array], table: AtomTable, share: int, samples: Sequence[Sequence[int]]
+    interpreter: Interpreter,
+    needed: Sequence[Array],
+    table: AtomTable,
+    share: int,
+    samples: Sequence[Sequence[int]],
+    rest: Callable[[Entry], bool] | None = None,
 ) -> None:
     """SizeError unless the signs of all needed roots were seen to be free: of weights, of single inputs, of all others.
+
+    ``rest``: those to be looked at, if they are not all.
 
     ``share``: in how many parts the budget is divided. ``samples``: those of the minor, at which outputs exist. Below
     the first level their inputs are taken, so that roots inside of exponentials need not exist by chance again: inputs
     at different levels are independent.
     """
     program, varies = interpreter.program, interpreter.program.reached("input")
-    roots = _distinct_roots(interpreter, needed, table)
-    lone = _lone_roots(interpreter) if len(interpreter.inputs) > 1 else {}
+    roots = [root for root in distinct_roots(interpreter, needed, table) if rest is None or rest(root)]
+    lone = lone_roots(interpreter)
     products = max(1, 100 * interpreter.cost()) * share
     budget = min(SIGN_SAMPLES, int(allowance(2 * JACOBIAN_PRODUCTS) / products))
 
@@ -65,7 +72,7 @@ def check_signs(
             raise SizeError(f"the signs of {len(own)} roots were not seen to be free at {budget:,} samples")
 
 
-def _distinct_roots(interpreter: Interpreter, needed: Sequence[Array], table: AtomTable) -> list[Entry]:
+def distinct_roots(interpreter: Interpreter, needed: Sequence[Array], table: AtomTable) -> list[Entry]:
     """Roots on which outputs rest; of one and the same number on paper, one."""
     distinct: dict[Any, Entry] = {}
     for place, node in enumerate(interpreter.program.nodes):
@@ -75,8 +82,10 @@ def _distinct_roots(interpreter: Interpreter, needed: Sequence[Array], table: At
     return list(distinct.values())
 
 
-def _lone_roots(interpreter: Interpreter) -> dict[int, str]:
-    """The roots that rest on one input alone and on no function, with its name."""
+def lone_roots(interpreter: Interpreter) -> dict[int, str]:
+    """The roots that rest on one of several inputs alone and on no function, with its name."""
+    if len(interpreter.inputs) < 2:
+        return {}
     sources: list[frozenset[str]] = []
     for node in interpreter.program.nodes:
         own = {node.data["name"]} if node.operation == "input" else set()
@@ -140,6 +149,14 @@ def _are_free(interpreter: Interpreter, roots: list[Entry], draw: Callable[[int]
 
 
 def entry(values: Values, place: int, k: int) -> int | None:
-    """One entry of a node, None where it is missing."""
+    """One entry of a node, None where it is missing or no residue."""
+    own = element(values, place, k)
+    return None if own is None or any(own[1:]) else own[0]
+
+
+def element(values: Values, place: int, k: int) -> tuple[int, ...] | None:
+    """The coordinates of one entry of a node, one in GF(p); None where it is missing."""
     value = values[place]
-    return None if value is None or value[1].ravel()[k] else int(value[0].ravel()[k])
+    if value is None or value[1].ravel()[k]:
+        return None
+    return tuple(value[0].reshape(-1, value[1].size)[:, k].tolist())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from math import prod
 from typing import Any, Literal
 
 from attngeom.errors import InputError, SizeError
@@ -114,10 +113,6 @@ def _undecided(program: Program, size: int, formula: int | None, seed: int, subj
 
 
 FEW_TOKENS = "more symmetries than the count has are proven for three tokens only, behind a norm of the output"
-MAX_ROOTS = 14
-"""Roots that one token determines: 2^14 tokens are tried for one that has all."""
-MAX_JOINT_ROOTS = 10
-"""Roots of several tokens beyond which a mixer is proved at fewer tokens: 2^10 tries for one at which all exist."""
 
 
 def check_provable(block: TransformerBlock, width: int) -> None:
@@ -194,11 +189,7 @@ def prove_block(
     size = block.parameters(width, width) + table
     if size > JACOBIAN_WEIGHTS:
         raise SizeError(f"a block of {size} weights given; at most {JACOBIAN_WEIGHTS} are proved by rank: shrink it")
-    program = _with_few_roots(block, width, buckets)
-    roots = [sum(prod(program.nodes[k].shape) for k, own in program.lone_roots.items() if own == name)
-             for name in program.inputs]  # fmt: skip
-    if max(roots, default=0) > MAX_ROOTS:
-        raise SizeError(f"a QK-norm with many heads given; at most {MAX_ROOTS} roots per token are drawn: shrink it")
+    program = block_program(block, width, buckets=buckets)
     wider = None if block.attention is None else block_program(block, width, buckets=buckets, others=2)
     assert wider is None or wider.parameters == program.parameters
     proof = prove_program(program, size, _formula(block, width, buckets), seed, subject, wider)
@@ -210,23 +201,6 @@ def prove_block(
         # More symmetries than the count has, for all contexts: Lemma 7 does not say that these keep longer ones.
         return replace(proof, upper=size - proof.formula, obstacle=FEW_TOKENS)
     return proof
-
-
-def _with_few_roots(block: TransformerBlock, width: int, buckets: int) -> Program:
-    """The program of a block; where a mixer has norms of keys at every token, that of fewer tokens, which all taps see.
-
-    The rank over fewer tokens is a lower bound as well, and symmetries are proven for more.
-    """
-    program = block_program(block, width, buckets=buckets)
-    least = 0 if block.mixer is None else max(2, block.mixer.taps)
-    # Where values alone have a state, roots stand inside of it, behind exponentials: as few as can be.
-    most = MAX_JOINT_ROOTS if block.mixer is None or block.mixer.has_keys else 0
-    for tokens in range(len(program.inputs) - 1, least - 1, -1) if least else ():
-        joint = [k for k in program.places("root") if k not in program.lone_roots]
-        if sum(prod(program.nodes[k].shape) for k in joint) <= most:
-            break
-        program = block_program(block, width, buckets=buckets, tokens=tokens)
-    return program
 
 
 def _formula(block: TransformerBlock, width: int, buckets: int) -> int:
