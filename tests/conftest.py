@@ -7,6 +7,8 @@ import sys
 
 # Tests run in one process for each core: more threads would only wait for each other. NumPy reads this once.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Helps are as wide as a terminal, whatever is that of this run.
+os.environ["COLUMNS"] = "80"
 
 import pytest
 from hypothesis import HealthCheck, settings
