@@ -396,3 +396,16 @@ def test_gains_that_are_stored_as_differences_to_one_lose_digits() -> None:
     gains = (0.0153, 0.0167, 0.0189)
     assert all(compare(one, with_gain(gain, 10.1 / gain)).same_function is True for gain in gains)
     assert compare(one, with_gain(0.0154, 10.1 / 0.0153)).same_function is False
+
+
+@pytest.mark.parametrize("family", ["gpt2", "opt"])
+@pytest.mark.parametrize("constant", [0.0, 0.3, 0.7, 0.123])
+def test_a_bias_along_1_is_another_one_than_that_of_the_file(family: str, constant: float) -> None:
+    """Where nothing but rounding is left of a bias, its loss of digits explains nothing of one that is there."""
+    model = in_type(reference(family), np.float64)
+    name = next(name for name in model.tensors if name.endswith(("1.mlp.c_proj.bias", "1.fc2.bias")))
+    silent = changed(model, name, lambda bias: np.full_like(bias, constant))
+    for one, other in ((model, silent), (silent, model)):
+        found = compare(one, other, level="rounding")
+        assert found.same_function is False and found.blame.tensors == (name,)
+    assert compare(silent, silent, level="rounding").same_function

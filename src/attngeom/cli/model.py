@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attngeom import digits, models
+from attngeom.cli import towers
 from attngeom.cli.adapters import (
     canonicalize_adapter,
     compare_adapter_folders,
@@ -83,6 +84,11 @@ def _crew(workers: int | None, scheduler: str | None, module: str) -> Iterator[C
         yield executor
 
 
+def _helpers(workers: int | None, scheduler: str | None) -> dict[str, bool]:
+    """Whether options for several processes are set."""
+    return {"--workers": workers is not None, "--scheduler": scheduler is not None}
+
+
 @group.command("inspect")
 def inspect_command(
     path: Annotated[Path, typer.Argument(help="Folder of a model, or a config.json alone.")],
@@ -99,6 +105,10 @@ def inspect_command(
     if is_adapter(path):
         refuse_options({"--prove": prove})
         return inspect_adapter(path, json)
+    if towers.is_pair(path):
+        towers.refuse_options({"--prove": prove, "config.json alone": path.is_file()})
+        with _steps("layers") as step, _crew(workers, scheduler, "inspection") as crew:
+            return towers.inspect_pair(path, step, crew, json, seed)
     from attngeom.models.inspection import inspect_model, inspect_spec
 
     if path.is_file() and path.suffix == ".json":
@@ -175,6 +185,11 @@ def compare_command(
         refuse_options({"--level": level != "auto", "--scope": scope != "layer", "--tolerance": tolerance is not None})
         refuse_options({"--out": out is not None})
         return compare_adapter_folders(one, other, json, seed)
+    if towers.is_pair(one) and towers.is_pair(other):
+        towers.refuse_options({"--out": out is not None})
+        with _steps("layers") as step, _crew(workers, scheduler, "pair_comparison") as crew:
+            options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
+            return towers.compare_pair_folders(one, other, every, json, **options, crew=crew)
     if out is not None and level == "auto":
         level = "rounding"
     files = [path for path in (one, other) if path.suffix.lower() == ".gguf"]
@@ -200,6 +215,9 @@ def fingerprint_command(
     """Print the exact fingerprint of each layer and of the model."""
     if is_adapter(path):
         return fingerprint_adapter_folder(path, seed, json)
+    if towers.is_pair(path):
+        with _steps("layers") as step, _crew(workers, scheduler, "pair_comparison") as crew:
+            return towers.fingerprint_pair_folder(path, seed, json, crew=crew, progress=step)
     with _steps("layers") as step, _crew(workers, scheduler, "fingerprints") as crew:
         prints = models.fingerprint(models.open_model(path), seed, crew=crew, progress=step)
     return print_answer(json, prints.to_json(), prose(prints))
@@ -231,6 +249,9 @@ def canonicalize_command(
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
+    if towers.is_pair(path):
+        towers.refuse_options({"--compact": compact, "--live-check": live_check, **_helpers(workers, scheduler)})
+        return towers.canonicalize_pair(path, out, gauge, scope, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
         written = models.write_model(form, out, dtype, step, compact, live_check, crew)  # type: ignore[arg-type]
@@ -255,6 +276,9 @@ def teleport_command(
         refuse_options({"--parts": parts != PARTS, "--dtype": dtype != "auto", "--live-check": live_check})
         return teleport_adapter_folder(path, out, condition, seed, json)
     chosen = [part.strip() for part in parts.split(",")]
+    if towers.is_pair(path):
+        towers.refuse_options({"--live-check": live_check, **_helpers(workers, scheduler)})
+        return towers.teleport_pair_folder(path, out, seed, condition, chosen, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         model = models.open_model(path)
         written, condition = models.write_teleport(
@@ -288,10 +312,13 @@ def align_command(
     """
     check_choice(scope, SCOPES, "scope")
     refuse_alignment(target, path)
+    if towers.is_pair(target) and towers.is_pair(path):
+        towers.refuse_options({"--live-check": live_check})
+        return towers.align_pair_folders(target, path, out, scope, dtype, json)
     with _steps("layers") as step:
         aligned = models.align(models.open_model(target), models.open_model(path), scope)
         written = models.write_model(aligned, out, dtype, step, live=live_check)  # type: ignore[arg-type]
-    _report(written, {"target": str(target), "scope": scope}, json)
+    return _report(written, {"target": str(target), "scope": scope}, json)
 
 
 @group.command("lineage")

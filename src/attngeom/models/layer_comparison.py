@@ -25,15 +25,16 @@ from attngeom.limits.rounding import (
 from attngeom.limits.work import STREAM_ROWS, STREAM_STEPS
 from attngeom.models.layer import LayerWeights
 from attngeom.models.mismatches import (
+    Losses,
     Mismatch,
     Mismatches,
     Name,
     Place,
     UnitMismatches,
-    folding_noise,
-    largest_noise,
+    folding_losses,
     layer_mismatches,
     mismatch_json,
+    noise_of,
     worst_by_head,
     worst_units,
 )
@@ -102,15 +103,17 @@ def compare_layers(
     block = left.model.block(layer)
     folded: list[LayerWeights] = []
     outputs: list[Array] = []
-    losses: list[Noise] = []
+    losses: list[Losses] = []
+    more: Noise = {}
     whole = True
     for view in (left, right):
         stored = view.stored(layer)
         whole &= not view.reads_unnormed(layer) and is_whole(view.model.block(layer), stored)
         own = view.fold(layer, stored)
-        losses.append(folding_noise(view.model.block(layer), stored, own))
+        losses.append(folding_losses(view.model.block(layer), stored, own))
         if view.unnormed is not None and view.reads_unnormed(layer):
-            losses.append(view.unnormed.noise(view.model.layer(layer), own))
+            read = view.unnormed.noise(view.model.layer(layer), own)
+            more = {part: max(more.get(part, 1.0), size) for part, size in {**more, **read}.items()}
         del stored
         outputs.append(written(view, layer, own))
         folded.append(_scaled(view, layer, own))
@@ -119,7 +122,8 @@ def compare_layers(
         folded = [folded[0].with_(attention=expanded(near)), folded[1].with_(attention=expanded(far))]
     folded[0], own_gauge = even_rows(block, folded[0])
     folded[1], gauge = even_rows(block, folded[1])
-    noise = largest_noise(item for loss in losses for item in loss.items())
+    noise = noise_of(losses)
+    noise = {**noise, **{part: max(noise.get(part, 1.0), size) for part, size in more.items()}}
     recovered = recover(block, folded[0], folded.pop(), ordered=bool(stack.relative_buckets))
     symmetry = (*right.order_part(layer), *gauge, *recovered.symmetry, *inverse(own_gauge))
     with np.errstate(over="ignore", invalid="ignore"):

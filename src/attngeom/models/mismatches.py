@@ -9,7 +9,8 @@ that rounding does not explain are listed, at most `LOCATED_UNITS` of them, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from attngeom.models.layer import LayerWeights
 from attngeom.models.orbits import Recovered
 from attngeom.models.specification import TransformerBlock
 from attngeom.models.symmetry import factors
-from attngeom.models.tensor_errors import Along, Errors, Loss, Noise, TensorPart
+from attngeom.models.tensor_errors import Along, Errors, Noise, TensorPart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +107,35 @@ def layer_mismatches(target: LayerWeights, symmetry: Recovered, unit: float, noi
     return result
 
 
-def folding_noise(block: TransformerBlock, stored: LayerWeights, folded: LayerWeights) -> Noise:
-    """Per part, the size of what was summed over the size of what is left: 1 means that folding lost no digits."""
-    return largest_noise(item for factor in factors(block) for item in factor.lost(stored, folded))
+Losses = Mapping[tuple[TensorPart, int], tuple[float, float]]
+"""The sizes of what folding summed for the first, second, … rows of a part, and of what is left of them."""
 
 
-def largest_noise(losses: Loss) -> Noise:
-    """The worst of several losses, part by part."""
+def folding_losses(block: TransformerBlock, stored: LayerWeights, folded: LayerWeights) -> Losses:
+    """What folding summed in a layer and what it left, part by part."""
+    losses: dict[tuple[TensorPart, int], tuple[float, float]] = {}
+    seen: Counter[TensorPart] = Counter()
+    for part, before, after in (item for factor in factors(block) for item in factor.lost(stored, folded)):
+        losses[part, seen[part]] = before, after
+        seen[part] += 1
+    return losses
+
+
+def noise_of(models: Sequence[Losses]) -> Noise:
+    """The worst of the losses in several models, part by part: 1 means that folding lost no digits.
+
+    What is left is that of the model that has more of it: what one model lost explains nothing of a tensor that is
+    large in the other one.
+    """
+    left: dict[tuple[TensorPart, int], float] = {}
+    for own in models:
+        for key, (_, after) in own.items():
+            left[key] = max(left.get(key, 0.0), after)
     noise: dict[TensorPart, float] = {}
-    for part, size in losses:
-        noise[part] = max(noise.get(part, 1.0), size)
+    for own in models:
+        for key, (before, _) in own.items():
+            if left[key] > 0:
+                noise[key[0]] = max(noise.get(key[0], 1.0), before / left[key])
     return noise
 
 

@@ -15,7 +15,7 @@ from attngeom.files import refuse_format
 from attngeom.models.affine import Affine
 from attngeom.models.configuration import Config
 from attngeom.models.cuts import evenly_cut
-from attngeom.models.families import Places, family_of
+from attngeom.models.families import ModelFamily, Places, family_of
 from attngeom.models.layer import LayerWeights, NormWeights
 from attngeom.models.layout import read_layer, read_norm
 from attngeom.models.layout.tables import read_linear
@@ -396,9 +396,11 @@ def _only_gguf(path: Path) -> Path:
     return files[0] if len(files) == 1 else path
 
 
-def assemble(tensors: Tensors, config: Mapping[str, Any], path: Path | None) -> Model:
+def assemble(
+    tensors: Tensors, config: Mapping[str, Any], path: Path | None, family: ModelFamily | None = None
+) -> Model:
     """The model of named tensors and a configuration; all that it asks for must be there."""
-    family, keys = family_of(config), Config(config)
+    family, keys = family or family_of(config), Config(config)
     spec, places = family.specify(keys), family.locate(keys)
     if any(layout.mixer is not None for layout in places.blocks.values()):
         tensors = evenly_cut(tensors, places)

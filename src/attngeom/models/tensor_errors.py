@@ -66,13 +66,13 @@ def norm_bias_part(name: str) -> TensorPart:
 
 Noise = Mapping[TensorPart, float]
 """Per part, the size of what was summed by folding over the size of what is left: 1 where no digits were lost."""
-Loss = Iterator[tuple[TensorPart, float]]
+Loss = Iterator[tuple[TensorPart, float, float]]
+"""Parts, the size of what was summed, and of what is left."""
 
 
 def lost(part: TensorPart, before: float, after: float) -> Loss:
-    """What folding lost of one part; nothing is told of a part that vanishes."""
-    if after > 0:
-        yield part, before / after
+    """What folding lost of one part."""
+    yield part, before, after
 
 
 @dataclass(frozen=True, eq=False)

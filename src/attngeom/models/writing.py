@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +145,7 @@ def _is_good(check: ModelComparison) -> bool:
     return check.same_function is True or (check.same_function is None and worst <= TENSORS_AGREE)
 
 
-def _target_type(stored: str, precision: Precision) -> str:
+def target_type(stored: str, precision: Precision) -> str:
     if stored not in DTYPES or precision == "keep":
         return stored
     return "F64" if precision == "auto" and stored == "F64" else "F32"
@@ -162,7 +162,7 @@ class _Plan:
 
 def _plan(rewrite: Rewrite, precision: Precision, compact: bool, crew: Crew) -> _Plan:
     headers = rewrite.model.tensors.headers
-    targets = {name: _target_type(header.dtype, precision) for name, header in headers.items()}
+    targets = {name: target_type(header.dtype, precision) for name, header in headers.items()}
     width = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
     total = sum(int(np.prod(h.shape)) * width.get(targets[n], 8) for n, h in headers.items())
     if compact and total > SHARD_BYTES:
@@ -196,17 +196,22 @@ def write_folder(
     else:
         store: dict[str, Array] = {}
         for layer in range(model.layers):
-            store |= _all_rounded(rewrite.layer_tensors(layer), targets)
+            store |= all_rounded(rewrite.layer_tensors(layer), targets)
             if progress is not None:
                 progress(layer + 1, model.layers)
-        store |= _all_rounded(_outer(rewrite), targets)
+        store |= all_rounded(_outer(rewrite), targets)
         kept = pack_all(store) if compact else store
         save_file(kept, str(folder / (COMPACT if compact else SINGLE)), metadata={"format": "pt"})
+    dtype = coarsest_of(targets)
+    write_config(model.config, folder, dtype, precision)
+    copy_files(model.path, folder)
+    return dtype
+
+
+def coarsest_of(targets: Mapping[str, str]) -> str:
+    """The coarsest of the types of tensors, in the words of configurations."""
     types = {target for target in targets.values() if target in DTYPES}
-    coarsest = next((name for name in ("BF16", "F16", "F32") if name in types), "F64")
-    _write_config(model, folder, CONFIG_NAMES[coarsest], precision)
-    _copy_files(model.path, folder)
-    return CONFIG_NAMES[coarsest]
+    return CONFIG_NAMES[next((name for name in ("BF16", "F16", "F32") if name in types), "F64")]
 
 
 def _outer(rewrite: Rewrite) -> dict[str, Array]:
@@ -221,7 +226,7 @@ def _write_part(rewrite: Rewrite, layer: int | None, place: Path, targets: dict[
     """Write a layer, or what lies outside them, as a file, unless it is there; the names of its tensors."""
     if not place.exists():
         tensors = _outer(rewrite) if layer is None else rewrite.layer_tensors(layer)
-        _save(_all_rounded(tensors, targets), place)
+        _save(all_rounded(tensors, targets), place)
     return _names_in(place)
 
 
@@ -240,23 +245,25 @@ def _names_in(place: Path) -> list[str]:
         return list(stream.keys())
 
 
-def _all_rounded(tensors: dict[str, Array], targets: dict[str, str]) -> dict[str, Array]:
+def all_rounded(tensors: dict[str, Array], targets: dict[str, str]) -> dict[str, Array]:
     return {name: _rounded(tensor, targets[name], name) for name, tensor in tensors.items()}
 
 
 def _rounded(tensor: Array, target: str, name: str) -> Array:
+    if target in DTYPES:
+        with np.errstate(over="ignore"):
+            tensor = tensor.astype(DTYPES[target], copy=False)
+    rounded = np.ascontiguousarray(tensor).reshape(tensor.shape)  # single numbers stay without an axis
     if target not in DTYPES:
-        return np.ascontiguousarray(tensor)
-    with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(tensor.astype(DTYPES[target], copy=False))
+        return rounded
     if not np.isfinite(rounded.astype(np.float32 if target != "F64" else np.float64)).all():
         raise InputError(f"tensor {name} overflows in {CONFIG_NAMES[target]}; write with --dtype float32")
     return rounded
 
 
-def _write_config(model: Model, folder: Path, dtype: str, precision: Precision) -> None:
-    """The config of the model; the type of the weights is updated, or loaders would round them again."""
-    config = dict(model.config)
+def write_config(settings: Mapping[str, Any], folder: Path, dtype: str, precision: Precision) -> None:
+    """The config of a model; the type of the weights is updated, or loaders would round them again."""
+    config = dict(settings)
     if precision != "keep":
         for key in ("dtype", "torch_dtype"):
             if key in config:
@@ -264,7 +271,7 @@ def _write_config(model: Model, folder: Path, dtype: str, precision: Precision) 
     (folder / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
-def _copy_files(source: Path | None, folder: Path) -> None:
+def copy_files(source: Path | None, folder: Path) -> None:
     """Tokenizer files and the like: small files with known endings, by content; links that leave are not followed."""
     if source is None:
         return

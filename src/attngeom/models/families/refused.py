@@ -7,7 +7,7 @@ from collections.abc import Mapping
 CONV = "a convolution over tokens before the scores"
 STATES = "a recurrent state with a decay of every channel (Mamba-1)"
 SCALES = "a vector of scales on what each sublayer writes"
-PAIR = "two towers in one file; save each tower as a model of its own and compare these"
+PAIR = "two towers in one file; inspect, compare and the like take its folder, for the rest save one tower alone"
 PARTS = "several models in one file; save the text model as a model of its own (its class ends in ForCausalLM)"
 
 MISSING: Mapping[str, str] = {

@@ -5,7 +5,7 @@ Images are patches with tokens in front of them; DeiT has a token for distillati
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -25,7 +25,7 @@ from attngeom.models.families.contract import (
 )
 from attngeom.models.layout import BlockLayout, MLPLayout, split_attention
 from attngeom.models.positions import WindowTable
-from attngeom.models.specification import MLP, TransformerBlock, TransformerSpec
+from attngeom.models.specification import MLP, LogitHead, TransformerBlock, TransformerSpec
 
 ATTENTION = split_attention("attention.attention.{}", "attention.output.dense", ("query", "key", "value"))
 MLP_LAYOUT = MLPLayout(packing="split", up="intermediate.dense", down="output.dense")
@@ -256,3 +256,35 @@ TEXT_PLACES = Places(
 )
 CLIP = ModelFamily("clip_text_model", describe_clip, TEXT_PLACES)
 SIGLIP = ModelFamily("siglip_text_model", describe_siglip, TEXT_PLACES)
+
+
+# Both towers in one file, and what compares them: matrices behind the last norms (CLIP), or heads of other kinds.
+
+
+def _projected(tower: ModelFamily) -> ModelFamily:
+    """A tower of images with the matrix that reads its final hidden states."""
+
+    def describe(config: Config) -> TransformerSpec:
+        head = LogitHead(tied=False, outputs=config.integer("projection_dim", default=512))
+        return replace(tower.describe(config), head=head)
+
+    def places(config: Config) -> Places:
+        return replace(tower.locate(config), head="visual_projection.weight")
+
+    return ModelFamily(tower.model_type, describe, places)
+
+
+PAIRS: Mapping[str, Mapping[str, ModelFamily]] = {
+    "clip": {
+        "image": _projected(
+            _image(
+                "clip_vision_model", _plain(1e-5, "quick_gelu"), _image_layout, "vision_model.",
+                tokens=("class_embedding",), token_shape=(), patch=32, bias=False,
+                final_norm="post_layernorm", embedding_norm="pre_layrnorm",
+            )
+        ),
+        "text": CLIP,
+    },
+    "siglip": {"image": SIGLIP_VISION, "text": SIGLIP},
+}  # fmt: skip
+"""The families of the towers of model types that have two, by what they read."""
