@@ -85,7 +85,7 @@ def test_the_float_pass_is_the_program_of_the_block(family: str) -> None:
 
 
 def test_nothing_but_witnesses_evaluates_models() -> None:
-    """Of the whole model or its layers: no search of symmetries looks at outputs."""
+    """Of whole models, their layers and pairs of towers: no search of symmetries looks at outputs."""
     room = Path(attngeom.__file__).parent
     users = {str(path.relative_to(room)) for path in room.rglob("*.py") if "models.evaluation" in path.read_text()}
-    assert users == {"models/__init__.py", "models/witness.py"}
+    assert users == {"models/__init__.py", "models/pair_comparison.py", "models/witness.py"}
