@@ -31,6 +31,15 @@ def delta(w, x):
     return jax.lax.scan(step, jnp.zeros((2, 2)), x)[1]
 
 
+def step(state, token):
+    return state + token, token
+
+
+def masked(w, x):
+    scores = (x @ w["q"].T) @ (x @ w["k"].T).T
+    return jax.nn.softmax(scores, where=jnp.tril(jnp.ones((3, 3), bool))) @ x
+
+
 @jax.jit
 def block(w, x):
     def norm(x, gain):
@@ -50,6 +59,8 @@ FUNCTIONS = {
     "softmax": (softmax, HEAD, (3, 3), 14),
     "DeltaNet": (delta, HEAD | {"b": (3,)}, (3, 3), 19),
     "block": (block, BLOCK | {"gate": (4, 4), "up": (4, 4), "down": (4, 4)}, (3, 4), 68),
+    "mask of a softmax": (masked, {"q": (2, 3), "k": (2, 3)}, (3, 3), 8),
+    "scan of no steps": (lambda w, x: jax.lax.scan(step, w["b"], x[:0])[0] @ x.T, {"b": (3,)}, (3, 3), 3),
     "GELU": (lambda w, x: w["b"] @ jax.nn.gelu(w["a"] @ x, approximate=False), {"a": (3, 2), "b": (2, 3)}, (2,), 12),
     "ReLU": (lambda w, x: w["b"] @ jax.nn.relu(w["a"] @ x), {"a": (4, 3), "b": (2, 4)}, (3,), 16),
 }

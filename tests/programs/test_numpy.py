@@ -27,6 +27,27 @@ FUNCTIONS = {
     "powers": lambda w, x: w["b"] ** 3 + (x * x + 1) ** -1.5 + np.sqrt(2 + w["b"] ** 2) + np.reciprocal(3 + x * x),
     "masked softmax": lambda w, x: masked(w["c"] * x @ x.T, np.tri(3, dtype=bool)) @ x,
     "added mask": lambda w, x: added(w["c"] * x @ x.T, np.where(np.tri(3), 0.0, -np.inf)) @ x,
+    "maxima of what a mask leaves": lambda w, x: (
+        left(w["c"] * x @ x.T).max(axis=1) + left(x * w["b"]).max(axis=(0, 1), keepdims=True)
+    ),
+    "differences to masked maxima": lambda w, x: (left(w["c"] * x) - left(w["c"] * x).max(axis=1, keepdims=True))[
+        np.tri(3, dtype=bool)
+    ],
+    "weights masked before their sum": lambda w, x: shares(w["c"] * x @ x.T, np.tri(3)) @ x,
+    "one row of differences": lambda w, x: (w["c"] * x - (w["c"] * x).max(axis=1, keepdims=True))[1],
+    "maxima of other rows": lambda w, x: x * w["b"] - (x * w["b"]).max(axis=1, keepdims=True)[::-1],
+    "maxima of rows below columns": lambda w, x: np.exp(x * w["c"] - (x * w["c"]).max(axis=1, keepdims=True).T),
+    "sums across maxima": lambda w, x: over(w["c"] * x, 1) / over(w["c"] * x, 1).sum(axis=0),
+    "temperature after the maximum": lambda w, x: (lambda e: e / e.sum(axis=1, keepdims=True))(
+        np.exp(0.5 * (w["c"] * x - (w["c"] * x).max(axis=1)[:, None]))
+    ),
+    "exponentials side by side": lambda w, x: (lambda e: e[:, ::-1] / e.sum(axis=1)[:, None])(
+        np.concatenate([over(w["c"] * x, 1)[:, 1:], x * 0 + 1], axis=1)
+    ),
+    "padded exponentials": lambda w, x: (lambda e: e[:, :3] / e.sum(axis=1, keepdims=True))(
+        np.pad(over(w["c"] * x, 1), ((0, 0), (1, 0)))
+    ),
+    "pairs of exponentials": lambda w, x: over(w["c"] * x, 1) / over(w["c"] * x, 1)[:, ::-1] + over(x * w["b"], 0)[0],
     "maximum without softmax": lambda w, x: np.exp(w["b"] - (w["b"] * x).max(axis=0, keepdims=True)),
     "exponential without a sum": lambda w, x: np.exp(x - x.max(axis=1, keepdims=True)) * w["b"],
     "several outputs": lambda w, x: (w["a"] @ x, x.sum(0) * w["b"]),
@@ -44,6 +65,20 @@ FUNCTIONS = {
     "norms": lambda w, x: x / np.linalg.norm(x, axis=1, keepdims=True) @ w["b"],
     "matmul with batches": lambda w, x: np.stack([w["a"], 2 * w["a"]]) @ x[None] @ w["b"],
 }
+
+
+def left(s):
+    return np.where(np.tri(3), s, -np.inf)
+
+
+def over(s, axis):
+    return np.exp(s - s.max(axis=axis, keepdims=True))
+
+
+def shares(s, mask):
+    """A softmax whose mask comes after the exponential, as jax.nn.softmax(where=mask) has it."""
+    e = np.exp(s - np.where(mask, s, -np.inf).max(axis=1, keepdims=True))
+    return np.where(mask, e / np.where(mask, e, 0).sum(axis=1, keepdims=True), 0)
 
 
 def masked(s, mask):

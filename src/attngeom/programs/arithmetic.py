@@ -134,7 +134,8 @@ class RealArithmetic(Arithmetic):
         return a
 
     def times(self, a: Array, b: Array) -> Array:
-        return np.asarray(a * b)
+        with np.errstate(all="ignore"):
+            return np.asarray(a * b)
 
     def invert(self, a: Array) -> Array:
         with np.errstate(all="ignore"):

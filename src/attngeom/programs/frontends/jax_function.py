@@ -205,6 +205,8 @@ class JaxInterpreter:
             outputs.append(results[carried:])
         if params["reverse"]:
             outputs.reverse()
+        if not length:
+            return [*state, *(np.zeros((0, *variable.aval.shape)) for variable in body.jaxpr.outvars[carried:])]
         stacked = [np.stack([as_traced(self.builder, x) for x in column]) for column in zip(*outputs)]
         return [*state, *stacked]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from attngeom.exact.arrays import Array
 from attngeom.limits.sizes import TRACED_WEIGHTS
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends import Reference, flatten, rebuild
+from attngeom.programs.frontends.maxima import Shift
 from attngeom.programs.frontends.numpy_functions import FUNCTIONS, INDEX_FUNCTIONS, maximum_over
 from attngeom.programs.frontends.numpy_ufuncs import UFUNCS
 from attngeom.programs.program import Program
@@ -142,15 +142,15 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 class Traced(NDArrayOperatorsMixin):
     """An array whose entries are a node of a program.
 
-    ``lost``: entries that are −∞, as masks make them. ``shift`` names a maximum that was subtracted from the scores, or
-    by whose exponential everything was divided: it cancels in a softmax, and is looked at only there.
+    ``lost``: entries that are −∞, as masks make them. ``shift``: a maximum that was subtracted from the scores, or by
+    whose exponential everything was divided; it cancels in a softmax, and is looked at only there.
     """
 
     __array_priority__ = 1000
     lost: Array | None
-    shift: tuple[int, tuple[int, ...], str] | None
+    shift: Shift | None
 
-    def __init__(self, builder: Builder, node: int, lost: Array | None = None, shift: Any = None) -> None:
+    def __init__(self, builder: Builder, node: int, lost: Array | None = None, shift: Shift | None = None) -> None:
         self.builder, self.node, self.shift = builder, node, shift
         self.lost = lost if lost is not None and lost.any() else None
 
@@ -229,27 +229,30 @@ class Traced(NDArrayOperatorsMixin):
         numbers = self.builder.numbers([self.node])[0]
         moved = np.asarray(function(numbers))
         lost = None if self.lost is None else np.append(False, self.lost.ravel())[moved]
-        return Traced(self.builder, self.builder.move([self.node], moved), lost, self.shift)
+        shift = None if self.shift is None else self.shift.moved(moved)
+        return Traced(self.builder, self.builder.move([self.node], moved), lost, shift)
 
     def plain(self) -> Traced:
         """This array without the marks of a softmax: masked entries are refused, a maximum is subtracted in earnest."""
         if self.lost is not None:
             self._refuse("−∞ outside of a softmax", "mask with np.where(mask, weights, 0) after the exponential")
+        return self.settled()
+
+    def settled(self) -> Traced:
+        """This array with its maximum subtracted in earnest; masked entries stay so."""
         if self.shift is None:
             return self
-        source, axes, kind = self.shift
-        largest = maximum_over(Traced(self.builder, source), axes, keepdims=True)
-        own: Any = Traced(self.builder, self.node)
-        if kind != "maximum" and largest.ndim > self.ndim:
-            # A sum over some of its axes did not keep them.
-            dropped = combinations(axes, largest.ndim - self.ndim)
-            shapes = ([n for k, n in enumerate(largest.shape) if k not in gone] for gone in dropped)
-            largest = largest.reshape(next(x for x in shapes if all(n in (1, m) for n, m in zip(x, self.shape))))
-        result: Traced = own - largest if kind == "subtracted" else own * np.exp(-1 * largest)
-        if kind == "maximum":
-            fits = largest.size == self.size
-            result = largest.reshape(self.shape) if fits else largest.move(lambda x: np.broadcast_to(x, self.shape))
-        return result
+        (scores, gone, axes), kind, scale = self.shift.what
+        lost = np.isin(np.arange(self.builder.nodes[scores].size), gone).reshape(self.builder.shape(scores))
+        largest: Any = maximum_over(Traced(self.builder, scores, lost), axes, keepdims=True)
+        places = self.shift.places + 1
+        largest = largest.move(lambda numbers: np.append(0, numbers.ravel())[places])
+        if scale != 1:
+            largest = scale * largest
+        if kind != "maximum":
+            own: Any = Traced(self.builder, self.node)
+            largest = own - largest if kind == "subtracted" else own * np.exp(-1 * largest)
+        return Traced(self.builder, largest.node, self.lost)
 
     def transpose(self, *axes: Any) -> Traced:
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
@@ -375,11 +378,10 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
 
     moved = function(*[replace(x) for x in args], **{key: replace(x) for key, x in kwargs.items()})
     flags = np.concatenate([[False], *(np.zeros(x.size, bool) if x.lost is None else x.lost.ravel() for x in arrays)])
-    shifts = {x.shift for x in arrays}
-    if len(shifts) > 1:
-        arrays = [x.plain() if x.shift is not None else x for x in arrays]
-        shifts = {None}
-    shift = shifts.pop()
+    if len({None if x.shift is None else x.shift.what for x in arrays}) > 1:
+        arrays = [x.settled() for x in arrays]
+    shifts = [x.shift for x in arrays if x.shift is not None]
+    shift = shifts[0].at(np.concatenate([x.places.ravel() for x in shifts])) if shifts else None
     nodes = [x.node for x in arrays]
 
     def wrap(part: Any) -> Any:
@@ -389,6 +391,6 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
         if not part.size:
             return np.zeros(part.shape)
         part = part.astype(np.int64)
-        return Traced(builder, builder.move(nodes, part), flags[part], shift)
+        return Traced(builder, builder.move(nodes, part), flags[part], None if shift is None else shift.moved(part))
 
     return wrap(moved)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.programs.frontends.maxima import Maximum, Shift
 from attngeom.programs.frontends.numpy_linear import (
     cholesky_function,
     cumulative_product,
@@ -17,7 +18,7 @@ from attngeom.programs.frontends.numpy_linear import (
     inverse_function,
     solve_function,
 )
-from attngeom.programs.frontends.numpy_ufuncs import Traced, new
+from attngeom.programs.frontends.numpy_ufuncs import Traced, exact_fraction, new
 
 Wrap = Callable[[Any], Traced]
 
@@ -46,11 +47,10 @@ def sum_function(
     wrap: Wrap, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
 ) -> Any:
     x = wrap(a)
-    axes, shift = axes_of(x, axis), x.shift
-    if shift is not None and not (shift[2] == "divided" and set(axes) <= set(shift[1])):
+    axes = axes_of(x, axis)
+    shift = None if x.shift is None else x.shift.over(axes, bool(keepdims))
+    if shift is None or x.lost is not None:
         x, shift = x.plain(), None
-    if x.lost is not None:
-        x = x.plain()
     return new(x, x.builder.sum(x.node, axes, bool(keepdims)), None, shift)
 
 
@@ -75,15 +75,32 @@ def variance_function(
 
 
 def maximum_over(x: Traced, axes: tuple[int, ...], keepdims: bool) -> Traced:
-    """The largest entry over some axes, by comparisons."""
+    """The largest entry over some axes, by comparisons; −∞ is compared with nothing."""
     moved = np.moveaxis(x, axes, range(len(axes)))
     rest = moved.shape[len(axes) :]
     flat = moved.reshape((-1, *rest))
-    largest = flat[0]
-    for k in range(1, len(flat)):
-        largest = np.maximum(largest, flat[k])
+    largest = reduce(np.maximum, flat) if x.lost is None else _largest_present(flat)
     shape = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims else list(rest)
     return largest.reshape(shape)
+
+
+def _largest_present(x: Traced) -> Traced:
+    """The largest entry of each column, flattened, of those that are not −∞."""
+    columns = x.reshape(len(x), -1)
+    gone = columns.lost
+    counts = (~gone).sum(axis=0)
+    if not counts.all():
+        raise InputError("the maximum of entries that are all −∞ met; leave one that is not masked")
+    order = gone.argsort(axis=0, kind="stable")
+    ordered = new(x, columns.move(lambda numbers: np.take_along_axis(numbers, order, axis=0)).node)
+    largest: Traced = ordered[0]
+    for k in range(1, counts.max()):
+        open_ones = np.flatnonzero(counts > k)
+        raised = np.maximum(largest[open_ones], ordered[k][open_ones])
+        place = np.arange(len(counts))
+        place[open_ones] = len(counts) + np.arange(len(open_ones))
+        largest = np.concatenate([largest, raised])[place]
+    return largest
 
 
 def max_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
@@ -92,8 +109,9 @@ def max_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims
     axes = axes_of(x, axis)
     if keepdims and x.shift is None:
         place = x.move(lambda numbers: numbers.min(axis=axes, keepdims=True))
-        return type(x)(x.builder, place.node, None, (x.node, axes, "maximum"))
-    return maximum_over(x.plain(), axes, bool(keepdims))
+        gone = () if x.lost is None else tuple(np.flatnonzero(x.lost).tolist())
+        return new(x, place.node, None, Shift(Maximum(x.node, gone, axes), np.arange(place.size).reshape(place.shape)))
+    return maximum_over(x.settled(), axes, bool(keepdims))
 
 
 def min_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
@@ -131,12 +149,18 @@ def where_function(wrap: Wrap, condition: Any, *choices: Any) -> Any:
         return b + condition * (a - b)
     flags = np.asarray(condition).astype(bool)
     shape = np.broadcast_shapes(flags.shape, a.shape, b.shape)
+    own, other, taken = (a, b, flags) if b.shift is None else (b, a, ~flags)
+    shift = own.shift
+    if shift is not None and shift.kind == "divided" and other.shift is None and exact_fraction(other) == 0:
+        shift = shift.at(np.where(taken, shift.spread(shape).places, -1))
+    elif shift is not None:
+        a, b, shift = a.settled(), b.settled(), None
     parts: list[Traced] = [np.broadcast_to(part, shape) for part in (a, b)]
     x, y = parts
     first, second = x.builder.numbers([x.node, y.node])
     lost = [np.zeros(shape, bool) if part.lost is None else part.lost for part in (x, y)]
     node = a.builder.move([x.node, y.node], np.where(flags, first, second))
-    return new(a, node, np.where(flags, *lost))
+    return new(a, node, np.where(flags, *lost), shift)
 
 
 def einsum_function(wrap: Wrap, subscripts: str, *operands: Any, **options: Any) -> Any:

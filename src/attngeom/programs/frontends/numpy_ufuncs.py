@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attngeom.errors import InputError
+from attngeom.programs.frontends.maxima import Shift
 from attngeom.programs.normal_forms import prime_powers
 
 Traced: TypeAlias = Any
 """An array of :mod:`attngeom.programs.frontends.numpy_function`, which NumPy takes for one of its own."""
 
 
-def new(x: Traced, node: int, lost: Any = None, shift: Any = None) -> Traced:
+def new(x: Traced, node: int, lost: Any = None, shift: Shift | None = None) -> Traced:
     return type(x)(x.builder, node, lost, shift)
 
 
@@ -51,12 +52,11 @@ def add_rule(n: int) -> Callable[[list[Traced]], Traced]:
     def rule(operands: list[Traced]) -> Traced:
         a, b = operands
         builder = a.builder
-        if n < 0 and b.shift is not None and b.shift[2] == "maximum" and b.shift[0] == a.node:
-            return new(a, a.node, a.lost, (b.shift[0], b.shift[1], "subtracted"))
+        if n < 0 and b.shift is not None and b.shift.is_of(a.node, a.shape):
+            return new(a, a.node, a.lost, b.shift.spread(a.shape).become("subtracted"))
         if b.lost is not None and n < 0:
             raise InputError("−∞ subtracted while tracing; masks are added, or set with np.where(mask, x, -np.inf)")
-        a = a.plain() if a.shift is not None else a
-        b = b.plain() if b.shift is not None else b
+        a, b = a.settled(), b.settled()
         node = builder.add(a.node, b.node, 1, n)
         lost = None
         for x in (a, b):
@@ -70,22 +70,23 @@ def add_rule(n: int) -> Callable[[list[Traced]], Traced]:
 
 def multiply_rule(operands: list[Traced]) -> Traced:
     a, b = operands
-    if a.lost is not None or b.lost is not None:
-        masked, factor = (a, b) if a.lost is not None else (b, a)
-        scale = exact_fraction(factor)
-        if scale is not None and scale > 0 and factor.size == 1:
-            return new(a, a.builder.multiply(a.node, b.node), masked.lost, masked.shift)
-    if a.shift is not None and a.shift[2] == "divided" and b.shift is None:
-        return new(a, a.builder.multiply(a.node, b.node), None, a.shift)
-    if b.shift is not None and b.shift[2] == "divided" and a.shift is None:
-        return new(a, a.builder.multiply(a.node, b.node), None, b.shift)
-    a, b = a.plain(), b.plain()
-    return new(a, a.builder.multiply(a.node, b.node))
+    node = a.builder.multiply(a.node, b.node)
+    shape = a.builder.shape(node)
+    for own, factor in ((a, b), (b, a)):
+        shift = None if own.shift is None else own.shift.spread(shape)
+        if shift is not None and shift.kind == "divided" and factor.shift is None and factor.lost is None:
+            return new(a, node, None, shift)
+        if own.lost is not None or (shift is not None and shift.kind == "subtracted"):
+            scale = exact_fraction(factor)
+            if scale is not None and scale > 0 and factor.size == 1:
+                return new(a, node, own.lost, None if shift is None else shift.times(scale))
+    x, y = a.plain(), b.plain()
+    return new(a, node if x is a and y is b else a.builder.multiply(x.node, y.node))
 
 
 def divide_rule(operands: list[Traced]) -> Traced:
     a, b = operands
-    if a.shift is not None and a.shift == b.shift and a.shift[2] == "divided":
+    if a.shift is not None and b.shift is not None and a.shift.cancels(b.shift):
         return new(a, a.builder.divide(a.node, b.node))
     if b.lost is None and b.shift is None and exact_fraction(b):
         return multiply_rule([a, new(b, b.builder.inverse(b.node))])
@@ -102,9 +103,9 @@ def exp_rule(operands: list[Traced]) -> Traced:
         node = x.builder.move([node], numbers)
     if x.shift is None:
         return new(x, node)
-    if x.shift[2] != "subtracted":
+    if x.shift.kind != "subtracted":
         return exp_rule([x.plain()])
-    return new(x, node, None, (x.shift[0], x.shift[1], "divided"))
+    return new(x, node, None, x.shift.become("divided"))
 
 
 def power_rule(operands: list[Traced]) -> Traced:
