@@ -86,7 +86,7 @@ def radicands(program: Program, logarithms: bool = False) -> list[Radicand]:
             else:
                 entries.setdefault(table.values[source][k], (source, k))
     stages = _Stages(table, given)
-    found = [Radicand(*entry, stages.of_root(key)) for key, entry in entries.items() if key not in given]
+    unsolved = [Radicand(*entry, stages.of_root(key)) for key, entry in entries.items() if key not in given]
     if logarithms:
         others: dict[Any, tuple[int, int]] = {}
         for place in program.places("formal"):
@@ -94,8 +94,8 @@ def radicands(program: Program, logarithms: bool = False) -> list[Radicand]:
             if node.data["name"] == "log" and varies[place]:
                 for k in np.flatnonzero(flags[place]).tolist():
                     others.setdefault(table.values[node.inputs[0]][k], (node.inputs[0], k))
-        found += [Radicand(*entry, 1 + stages.of(key[1])) for key, entry in others.items()]
-    return found
+        unsolved += [Radicand(*entry, 1 + stages.of(key[1])) for key, entry in others.items()]
+    return unsolved
 
 
 @lru_cache(maxsize=16)

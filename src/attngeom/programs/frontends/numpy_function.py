@@ -236,9 +236,9 @@ class Traced(NDArrayOperatorsMixin):
         """This array without the marks of a softmax: masked entries are refused, a maximum is subtracted in earnest."""
         if self.lost is not None:
             self._refuse("−∞ outside of a softmax", "mask with np.where(mask, weights, 0) after the exponential")
-        return self.settled()
+        return self.unshifted()
 
-    def settled(self) -> Traced:
+    def unshifted(self) -> Traced:
         """This array with its maximum subtracted in earnest; masked entries stay so."""
         if self.shift is None:
             return self
@@ -379,7 +379,7 @@ def index_work(builder: Builder, function: Any, args: Any, kwargs: Any) -> Any:
     moved = function(*[replace(x) for x in args], **{key: replace(x) for key, x in kwargs.items()})
     flags = np.concatenate([[False], *(np.zeros(x.size, bool) if x.lost is None else x.lost.ravel() for x in arrays)])
     if len({None if x.shift is None else x.shift.what for x in arrays}) > 1:
-        arrays = [x.settled() for x in arrays]
+        arrays = [x.unshifted() for x in arrays]
     shifts = [x.shift for x in arrays if x.shift is not None]
     shift = shifts[0].at(np.concatenate([x.places.ravel() for x in shifts])) if shifts else None
     nodes = [x.node for x in arrays]

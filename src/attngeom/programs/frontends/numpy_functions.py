@@ -111,7 +111,7 @@ def max_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims
         place = x.move(lambda numbers: numbers.min(axis=axes, keepdims=True))
         gone = () if x.lost is None else tuple(np.flatnonzero(x.lost).tolist())
         return new(x, place.node, None, Shift(Maximum(x.node, gone, axes), np.arange(place.size).reshape(place.shape)))
-    return maximum_over(x.settled(), axes, bool(keepdims))
+    return maximum_over(x.unshifted(), axes, bool(keepdims))
 
 
 def min_function(wrap: Wrap, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
@@ -154,7 +154,7 @@ def where_function(wrap: Wrap, condition: Any, *choices: Any) -> Any:
     if shift is not None and shift.kind == "divided" and other.shift is None and exact_fraction(other) == 0:
         shift = shift.at(np.where(taken, shift.spread(shape).places, -1))
     elif shift is not None:
-        a, b, shift = a.settled(), b.settled(), None
+        a, b, shift = a.unshifted(), b.unshifted(), None
     parts: list[Traced] = [np.broadcast_to(part, shape) for part in (a, b)]
     x, y = parts
     first, second = x.builder.numbers([x.node, y.node])

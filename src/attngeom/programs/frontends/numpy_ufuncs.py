@@ -56,7 +56,7 @@ def add_rule(n: int) -> Callable[[list[Traced]], Traced]:
             return new(a, a.node, a.lost, b.shift.spread(a.shape).become("subtracted"))
         if b.lost is not None and n < 0:
             raise InputError("−∞ subtracted while tracing; masks are added, or set with np.where(mask, x, -np.inf)")
-        a, b = a.settled(), b.settled()
+        a, b = a.unshifted(), b.unshifted()
         node = builder.add(a.node, b.node, 1, n)
         lost = None
         for x in (a, b):
