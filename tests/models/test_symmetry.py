@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -284,3 +286,17 @@ def test_scales_of_homogeneous_units(family: str, activation: str, scale: float)
     assert (fingerprint(model).digest == fingerprint(other).digest) is same
     if same:
         assert relative(outputs(family, canonicalize(other).moved()), outputs(family, model)) < 1e-12
+
+
+@pytest.mark.parametrize("family", ["gpt2", "vit", "opt", "bert", "bart", "gpt_neo"])
+@pytest.mark.parametrize("gauge", ["echelon", "balanced"])
+def test_heads_as_wide_as_the_stream(family: str, gauge) -> None:
+    """Behind a LayerNorm such a head has a coordinate that no key meets: what queries have there is not seen."""
+    given = reference(family)
+    keys = [key for key in given.config if re.fullmatch("n_head|num_heads|(.*_)?attention_heads", key)]
+    model = open_model(state_of(given), {**given.config, **dict.fromkeys(keys, 1)})
+    form = canonicalize(model, gauge).moved()
+    again = canonicalize(teleport(model, 3).moved(), gauge).moved()
+    for other in (form, again):
+        assert relative(outputs(family, other), outputs(family, model)) < 1e-11
+        assert compare(model, other, level="rounding").same_function

@@ -27,7 +27,7 @@ from attngeom.models.specification import MLP, PLACES
 from attngeom.models.surroundings import Surroundings
 from attngeom.models.symmetry.factor import AttentionFactor, Factor, Part, RedundantPart, Replay
 from attngeom.models.symmetry.moves import ConstantShift, MeanShift, OutputSigns, StreamShift, TableShift
-from attngeom.models.symmetry.places import place_constants, value_constant
+from attngeom.models.symmetry.places import place_constants, seen_rows, value_constant
 from attngeom.models.tensor_errors import (
     Along,
     Errors,
@@ -108,6 +108,7 @@ class AttentionBiases(AttentionFactor):
         if value_bias_is_constant(spec):
             total = weights.output_bias + value_constant(weights)
             weights = weights.with_(output_bias=total, value=Affine.linear(weights.value.weight))
+        weights = seen_rows(spec, weights)
         layer = layer.with_(**{self.place: weights})
         if self.shows_sum == "nothing" or not isinstance(layer.mlp, MLPWeights):
             return layer
@@ -269,7 +270,8 @@ class StreamConstants(Factor):
                 writer, bias = Affine(writer.weight - writer.weight.mean(axis=0), writer.bias), bias - bias.mean()
             layer = with_writer(layer, place, Affine(writer.weight, bias))
             layer = self._fold_inner(layer, before) if before else layer
-        return layer
+        seen = {place: seen_rows(self.block.attentions[place], own) for place, own in layer.attentions.items()}
+        return layer.with_(**seen) if self._moves else layer
 
     def _fold_inner(self, layer: LayerWeights, before: str) -> LayerWeights:
         """Readers that take up the bias of an inner norm and, behind a LayerNorm, are zero along 1/gain."""

@@ -1,4 +1,7 @@
-"""Places of constants: what a file has no bias for goes to where it has one, or is not seen at all."""
+"""Places of constants: what a file has no bias for goes to where it has one, or is not seen at all.
+
+Rows that nobody sees have none: those of heads with at least as many coordinates as are read or written.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attngeom.exact import lapack
 from attngeom.exact.arrays import Array
+from attngeom.limits.rounding import SINGULAR_CONDITION
 from attngeom.models.affine import Affine
 from attngeom.models.layer import AttentionWeights, LayerWeights, MLPWeights
 from attngeom.models.readers import (
@@ -100,3 +105,36 @@ def _has_places(block: TransformerBlock, layer: LayerWeights) -> bool:
     if isinstance(layer.mlp, MLPWeights):
         good &= has_bias(block, "mlp.input", "down") or not np.any(layer.mlp.down_bias)
     return good
+
+
+def seen_rows(spec: GroupedAttention, weights: AttentionWeights) -> AttentionWeights:
+    """Rows without what none of the other side meets, of heads with at least as many coordinates as are read."""
+    if spec.latent is not None:
+        return weights
+    if spec.head_norm is None and weights.key.weight.shape[1] >= weights.key.weight.shape[2]:
+        onto = _spans(weights.key.rows)
+        weights = weights.with_(query=weights.query.then(np.repeat(onto, weights.heads // len(onto), axis=0)))
+        weights = weights.with_(key=weights.key.then(_spans(_beside(weights.query.rows, len(onto)))))
+    # Where the output has no bias, constants of values have no other place.
+    if spec.output_bias and weights.value.weight.shape[1] >= weights.value.weight.shape[2]:
+        onto = _spans(weights.value.rows)
+        weights = weights.with_(output=weights.output @ np.repeat(onto, weights.heads // len(onto), axis=0))
+        written = _spans(_beside(weights.output.transpose(0, 2, 1), len(onto)))
+        weights = weights.with_(value=weights.value.then(written))
+    return weights
+
+
+def _beside(rows: Array, groups: int) -> Array:
+    """Rows (heads, n, ·) of the heads of a group side by side."""
+    parts = rows.reshape(groups, -1, *rows.shape[1:]).transpose(0, 2, 1, 3)
+    return parts.reshape(groups, rows.shape[1], -1)
+
+
+def _spans(rows: Array) -> Array:
+    """The projections onto the spans of the columns of rows (groups, n, ·)."""
+    projections = []
+    for own in rows:
+        u, sizes, _ = lapack.svd(own)
+        kept = u[:, : len(sizes)][:, sizes * SINGULAR_CONDITION > sizes.max(initial=0.0)]
+        projections.append(kept @ kept.T)
+    return np.stack(projections)
