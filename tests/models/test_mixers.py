@@ -10,7 +10,7 @@ import pytest
 from attngeom.errors import InputError
 from attngeom.models import compare, open_model, teleport
 from attngeom.models.affine import Affine
-from attngeom.models.counts.redundancy import block_redundancy
+from attngeom.models.counts.redundancy import block_redundancy, redundancy
 from attngeom.models.evaluation import apply_layer
 from attngeom.models.families import specify
 from attngeom.models.families.contract import block_of, plain_attention
@@ -173,6 +173,7 @@ def test_tokens_that_a_norm_reads_are_seen_behind_it():
     one, two = (open_model(each, model.config) for each in (state, other))
     assert relative(outputs("minimax", two), expected("minimax")) < 1e-9
     assert compare(one, two).same_function
+    assert [term.count for term in redundancy(one.spec).terms if "norm of tokens" in term.group] == [16]
     spoilt = {**other, "model.layers.0.input_layernorm.weight": new * (1 + 0.1 * (np.arange(len(new)) == 2))}
     assert compare(one, open_model(spoilt, model.config)).same_function is False
 

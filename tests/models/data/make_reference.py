@@ -417,7 +417,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "recurrent_gemma": (
         "RecurrentGemmaForCausalLM",
         {**COMMON, "hidden_size": 16, "lru_width": 12, "num_hidden_layers": 3, "num_attention_heads": 2,
-         "num_key_value_heads": 1, "intermediate_size": 14, "conv1d_width": 3, "attention_window_size": 16,
+         "num_key_value_heads": 1, "intermediate_size": 14, "conv1d_width": 3, "attention_window_size": 5,
          "logits_soft_cap": 5.0, "use_cache": False},
     ),
     "electra_narrow": ("ElectraForMaskedLM", {**ENCODER, "pad_token_id": 0, "embedding_size": 10}),

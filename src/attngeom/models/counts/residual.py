@@ -125,6 +125,7 @@ def _table_terms(spec: TransformerSpec) -> list[RedundantPart]:
     hidden = spec.width * sum(stack.distances - len(stack.read_distances) for stack in spec.stacks)
     return [
         *_narrow_terms(spec, spec.stack),
+        *_normed_token_terms(spec, spec.stack),
         RedundantPart(part="residual", count=states, group="states of distances along 1", lemma="Lemma 4"),
         RedundantPart(part="residual", count=hidden, group="states of no distance", lemma="definition"),
         RedundantPart(part="residual", count=unread, group="rows of positions that no input reads", lemma="definition"),
@@ -147,6 +148,16 @@ def _narrow_terms(spec: TransformerSpec, stack: Stack) -> list[RedundantPart]:
         RedundantPart(part="norm", count=spec.width, group="mean direction behind the tables", lemma="Lemma 4"),
         RedundantPart(part="residual", count=turns, group=f"O({e - 1}) of narrow tables", lemma="Lemma R"),
     ]
+
+
+def _normed_token_terms(spec: TransformerSpec, stack: Stack) -> list[RedundantPart]:
+    """Gains of an RMS norm that reads tokens alone: it maps R^d onto a ball, so that tokens take up any near ones."""
+    norm, tables = stack.embedding_norm, (stack.positions, stack.sines, stack.token_types, stack.embedding_width)
+    alone = len(spec.stacks) == 1 and stack.embeds_tokens and _free_embedding(spec) and not any(tables)
+    if norm is None or not alone or norm.kind != "rms" or not norm.gain or norm.eps == 0:
+        return []
+    text = "gains of the norm of tokens, into the tokens"
+    return [RedundantPart(part="norm", count=spec.width, group=text, lemma="a norm maps onto a ball")]
 
 
 def _unnormed_terms(spec: TransformerSpec) -> list[RedundantPart]:

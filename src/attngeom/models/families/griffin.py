@@ -1,7 +1,4 @@
-"""RecurrentGemma: recurrences of single channels (RG-LRU) and attention through a window in turn (Griffin).
-
-transformers 5 computes the attention of texts that are no longer than the window; the window is that of the model.
-"""
+"""RecurrentGemma: recurrences of single channels (RG-LRU) and attention through a window in turn (Griffin)."""
 
 from __future__ import annotations
 
