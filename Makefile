@@ -150,7 +150,7 @@ build/doors/.ready: pyproject.toml
 
 doors-test: doors
 	build/doors/bin/python -m pytest -n auto --dist worksteal tests/programs/test_torch*.py tests/programs/test_jax*.py \
-	  tests/programs/test_bad_networks.py tests/interop/test_checkpoints.py tests/interop/test_learning_suite.py \
+	  tests/programs/test_doors.py tests/programs/test_bad_networks.py tests/interop/test_checkpoints.py tests/interop/test_learning_suite.py \
 	  'tests/docs/test_docs.py::test_page_shows_what_runs[docs/tutorials/pytorch.md]'
 
 models-test: $(DEV)

@@ -65,10 +65,14 @@ def test_both_checkers_recheck_it_and_refuse_what_inputs_reach(answer):
 
 def test_the_program_of_derived_weights_has_no_others():
     program = trace(made_kernel, 3, weights=KERNEL)
-    (places,) = find_cuts(program)
+    places, functions = find_cuts(program)
     assert weights_behind(program, places) == ("a", "b", "c")
     other = cut(program, places)
     assert other is not None and set(other.parameters) == {"o", f"derived {places[0]}"}
+    # Or the last functions of one variable, beside weights that are multiplied with them.
+    assert {program.nodes[place].operation for place in functions} <= {"formal", "inverse"}
+    other = cut(program, functions)
+    assert other is not None and set(other.parameters) == {"c", "o", *(f"derived {place}" for place in functions)}
 
 
 def test_a_tied_embedding_is_free_of_what_was_computed_from_it():

@@ -26,10 +26,10 @@ from tests.effort import choose
 from tests.proofs.mutations import standalone
 
 
-def float_rank(program, seed=0):
-    """The largest numerical rank of the Jacobian at three points, which is seen by a gap of the singular values."""
+def float_rank(program, points=3, seed=0):
+    """The largest numerical rank of the Jacobian at some points, which is seen by a gap of the singular values."""
     best = 0
-    for number in range(3):
+    for number in range(points):
         rng = np.random.default_rng([seed, number])
         samples = 4 * program.num_parameters + 20
         tensors = {name: rng.normal(size=(1, *shape)) for name, shape in program.parameters.items()}

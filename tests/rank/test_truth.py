@@ -28,6 +28,11 @@ from tests.programs.modules import MODULES, layer_norm, softmax
 TWO = {"a": (), "b": ()}
 
 
+def hidden_sum(w):
+    """a + b, which is not seen on paper."""
+    return (w["a"] ** 2 - w["b"] ** 2) / (w["a"] - w["b"])
+
+
 @pytest.mark.parametrize(
     ("network", "standing"),
     [
@@ -45,7 +50,8 @@ TWO = {"a": (), "b": ()}
         (lambda w, x: w["a"] * np.exp(np.log(1 + np.exp(x)) / 3) + w["b"] * np.exp(x), "undecided"),
         (lambda w, x: np.exp(-w["a"] * np.log(1 + np.exp(w["b"] * x))), "proven"),
         (lambda w, x: np.sin(w["a"] * x) + np.sin(w["b"] * x), "proven"),
-        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "undecided"),
+        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin((w["a"] + w["b"]) * x), "proven"),
+        (lambda w, x: np.sin(w["a"] * x) * np.cos(w["b"] * x) + np.sin(hidden_sum(w) * x), "undecided"),
         (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(-w["a"] * x), "proven"),
         (lambda w, x: np.sin(w["a"] * x) + w["b"] * np.sin(w["a"] * x + 1), "undecided"),
         (lambda w, x: np.cos(w["a"] * x) + np.sin(w["b"] - w["a"] * x), "undecided"),

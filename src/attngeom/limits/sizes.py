@@ -113,6 +113,9 @@ TRACED_WEIGHTS = 10**8  # Weights of a program that is built.
 TRACED_NODES = 200_000  # Steps of a program.
 TRANSPOSED_AXES = 4  # Axes of an array whose permutations are recognised: there are 24.
 UNROLLED_POWER = 64  # Exponents of powers that are written as products.
+ANGLE_ARGUMENTS = 4096  # Entries under sines and cosines whose relations over Q are looked for.
+ANGLE_TERMS = 2**16  # Products of one node that are written out under them.
+ANGLE_MULTIPLE = 2**32  # Of a basis: cosines of multiples are written out bit by bit.
 FACTORED_BITS = 128  # Of numerators and denominators under a logarithm: they are factored in milliseconds.
 
 # rank

@@ -2,7 +2,8 @@
 
 What a network reads off its own hidden vector h = x W with weights A rests on the product W A alone, which is smaller
 than A where h is longer than x: the scores of graph attention, gates on hidden units. Scores (x W)(y A)ᵀ of two such
-vectors rest on W Aᵀ. Written so, the product is computed from weights before inputs meet it, and may be taken as a
+vectors rest on W Aᵀ. In sums (x W + r) A = x (W A) + r A it counts term by term: a maximum of y and z is z plus the
+positive part of y − z. Written so, the product is computed from weights before inputs meet it, and may be taken as a
 weight of its own (:mod:`attngeom.rank.cuts`).
 """
 
@@ -34,7 +35,9 @@ def multiply_weights_first(program: Program) -> Program | None:
     for place, node in enumerate(program.nodes):
         other = None
         if node.operation == "contract" and len(node.inputs) == 2:
-            other = _associate(builder, varies, node.data["subscripts"], [numbers[k] for k in node.inputs])
+            operands = [numbers[k] for k in node.inputs]
+            other = _associate(builder, varies, node.data["subscripts"], operands)
+            other = _distribute(builder, varies, node.data["subscripts"], operands) if other is None else other
         changed = changed or other is not None
         numbers[place] = builder.copy(node, numbers) if other is None else other
         _mark(builder, varies)
@@ -81,11 +84,41 @@ def _associate(builder: Builder, varies: dict[int, bool], subscripts: str, nodes
     return builder.contract(f"{words}->{out}", first[1], product, *(number for _, number in second))
 
 
+def _distribute(builder: Builder, varies: dict[int, bool], subscripts: str, nodes: list[int]) -> int | None:
+    """(W A)x + W r for W (A x + r), where inputs reach the sum and not W; None where no term is such a product."""
+    if [varies[number] for number in nodes].count(True) != 1:
+        return None
+    place = next(k for k, number in enumerate(nodes) if varies[number])
+    moved = whole = builder.nodes[nodes[place]]
+    if moved.operation == "gather" and len(moved.inputs) == 1:
+        whole = builder.nodes[moved.inputs[0]]
+    if whole.operation != "add" or builder.exact(nodes[1 - place]) is not None:
+        return None
+    parts: list[int] = []
+    is_better = False
+    for source in whole.inputs:
+        inner = list(nodes)
+        inner[place] = source if whole is moved else builder.gather([source], moved.data["index"].reshape(moved.shape))
+        _mark(builder, varies)
+        better = _associate(builder, varies, subscripts, inner) if varies[source] else None
+        better = _distribute(builder, varies, subscripts, inner) if better is None else better
+        is_better = is_better or better is not None
+        parts.append(builder.contract(subscripts, *inner) if better is None else better)
+        _mark(builder, varies)
+    if not is_better:
+        return None
+    total = builder.scale(parts[0], whole.data["coefficients"][0])
+    for part, times in zip(parts[1:], whole.data["coefficients"][1:]):
+        total = builder.add(total, part, 1, times)
+    return total
+
+
 def _split(
     builder: Builder, varies: dict[int, bool], operand: Operand, fresh: Iterator[str]
 ) -> tuple[Operand, Operand] | None:
     """A product of what inputs reach and what they do not, in the letters of its own axes and fresh ones."""
     word, number = _untransposed(builder, operand)
+    number = _part_of_product(builder, varies, number)
     node = builder.nodes[number]
     if node.operation != "contract" or len(node.inputs) != 2 or len(set(word)) < len(word):
         return None
@@ -99,6 +132,47 @@ def _split(
     words = ["".join(letters[x] for x in part) for part in terms.split(",")]
     pairs = sorted(zip(words, node.inputs), key=lambda pair: not varies[pair[1]])
     return pairs[0], pairs[1]
+
+
+def _part_of_product(builder: Builder, varies: dict[int, bool], number: int) -> int:
+    """Places start:stop … of the axes of a product, axes of length 1 added or left out, as a product of such parts.
+
+    The node itself where it is something else.
+    """
+    node = builder.nodes[number]
+    source = builder.nodes[node.inputs[0]] if node.operation == "gather" and len(node.inputs) == 1 else node
+    if source is node or source.operation != "contract" or len(source.inputs) != 2:
+        return number
+    index = node.data["index"].ravel()
+    if not index.size or index.min() < 0:
+        return number
+    chosen = [list(dict.fromkeys(own.tolist())) for own in np.unravel_index(index, source.shape)]
+    box = np.arange(prod(source.shape)).reshape(source.shape)[np.ix_(*chosen)]
+    long = [n for n in box.shape if n > 1]
+    if not np.array_equal(box.ravel(), index) or long != [n for n in node.shape if n > 1]:
+        return number
+    terms, out = source.data["subscripts"].split("->")
+    places = dict(zip(out, chosen))
+    gone = {letter for letter in out if len(places[letter]) == 1}
+    fresh = iter(x for x in LETTERS if x not in terms + out)
+    kept = iter([letter for letter in out if letter not in gone])
+    result = [next(kept) if n > 1 else next(fresh) for n in node.shape]
+    added = [letter for letter in result if letter not in out]
+    words, operands = [], []
+    for word, inner in zip(terms.split(","), source.inputs):
+        shape = builder.shape(inner)
+        rows = [places.get(letter, list(range(n))) for letter, n in zip(word, shape)]
+        part = np.arange(prod(shape)).reshape(shape)[np.ix_(*rows)]
+        own = [letter for letter in word if letter not in gone]
+        part = part.reshape([n for letter, n in zip(word, part.shape) if letter not in gone])
+        if varies[inner] and added:
+            own, part, added = own + added, part.reshape([*part.shape, *(1 for _ in added)]), []
+        words.append("".join(own))
+        operands.append(builder.gather([inner], part))
+        _mark(builder, varies)
+    made = builder.contract(f"{','.join(words)}->{''.join(result)}", *operands)
+    _mark(builder, varies)
+    return made
 
 
 def _untransposed(builder: Builder, operand: Operand) -> Operand:

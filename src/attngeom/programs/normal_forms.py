@@ -52,6 +52,8 @@ def normal_form(b: Builder, name: str, a: int) -> int | None:
 def _of_numbers(b: Builder, name: str, values: Array) -> int | None:
     flat = [Fraction(x) for x in values.ravel().tolist()]
     if name in ("sin", "cos"):
+        if not any(flat):
+            return b.constant(np.full(values.shape, int(name == "cos"), dtype=np.int64))
         try:
             return b.circle(values.astype(np.float64))[name == "sin"]
         except InputError:

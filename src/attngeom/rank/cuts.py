@@ -7,7 +7,7 @@ W = g v/|v|, of steps exp(λ softplus δ) of a recurrence, of kernels that a sma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
@@ -15,10 +15,10 @@ from attngeom.programs.program import Program
 
 
 def find_cuts(program: Program) -> list[tuple[int, ...]]:
-    """Choices of nodes that give derived weights: none linear in weights, none larger than the weights behind it.
+    """Choices of nodes that give derived weights: none linear in weights.
 
-    They are the last ones before inputs are met. A table, which has no inputs, is cut at one node or another: behind it
-    a tied embedding is a weight of its own.
+    They are the last ones before inputs are met, or the last functions of one variable. A table, which has no inputs,
+    is cut at one node or another: behind it a tied embedding is a weight of its own.
 
     >>> import numpy as np
     >>> from attngeom.programs import trace
@@ -28,6 +28,12 @@ def find_cuts(program: Program) -> list[tuple[int, ...]]:
     """
     if not program.inputs:
         return [(k,) for k in _nonlinear(program) if _is_small(program, k)]
+    choices = (_before_inputs(program, is_enough) for is_enough in (_is_small, _is_function))
+    return list(dict.fromkeys(chosen for chosen in choices if chosen))
+
+
+def _before_inputs(program: Program, is_enough: Callable[[Program, int], bool]) -> tuple[int, ...]:
+    """The last nodes before inputs are met that are not linear in weights, and enough to be weights of their own."""
     fixed = [w and not x for w, x in zip(program.depends_on_weights, program.depends_on_input)]
     chosen: set[int] = set()
     waiting = [
@@ -42,11 +48,16 @@ def find_cuts(program: Program) -> list[tuple[int, ...]]:
             continue
         seen.add(place)
         is_linear = node.operation in ("gather", "add") or (node.operation == "contract" and len(sources) == 1)
-        if is_linear or not _is_small(program, place):
+        if is_linear or not is_enough(program, place):
             waiting += sources
         else:
             chosen.add(place)
-    return [tuple(sorted(chosen))] if chosen else []
+    return tuple(sorted(chosen))
+
+
+def _is_function(program: Program, place: int) -> bool:
+    """Whether a node is no product: the scale of (W − mean W)/√v is then a weight, beside W itself."""
+    return program.nodes[place].operation != "contract"
 
 
 def _is_small(program: Program, place: int) -> bool:

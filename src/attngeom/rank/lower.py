@@ -195,7 +195,8 @@ def bound_in_varied_regions(lower: RankBound, expected: int, seed: int = 0) -> R
         patterns, _ = point.patterns([(k,) * (point.levels + 1) for k in range(VARIED_INPUTS)])
         scores.append((-sum(int((x != x[:1]).any(axis=0).sum()) for x in patterns.values()), region))
     best = lower
-    for _, region in sorted(scores)[:REGIONS]:
+    tried = MANY_REGIONS if program.num_parameters <= MANY_REGIONS_UP_TO else REGIONS
+    for _, region in sorted(scores)[:tried]:
         try:
             bound = bound_rank_in_region(program, seed, region)
         except (InputError, SingularError):

@@ -18,6 +18,7 @@ from attngeom.errors import AttnGeomError, InputError
 from attngeom.exact.arrays import Array
 from attngeom.limits.rounding import TRACED_OUTPUTS
 from attngeom.limits.trials import TRACED_POINTS
+from attngeom.programs.angle_sums import add_angles
 from attngeom.programs.arithmetic import RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import run, value
@@ -52,7 +53,7 @@ def trace(network: Any, *inputs: Any, weights: Any = None, output: Any = None, s
             program, reference = frontend.read(network, inputs, weights, output)
             check_program(program)
             program = fix_signs(program, seed)
-            notes, smaller = program.notes, trim(program)
+            notes, smaller = program.notes, trim(add_angles(trim(program)))
             # What is zero everywhere is left as it was written: a network of dimension 0 has weights too.
             program = smaller if smaller.depends_on_weights[smaller.output] else program
             compare(program, reference, seed)
