@@ -157,6 +157,7 @@ models-test: $(DEV)
 	$(PIP) -e '.[models-test]'
 	$(BIN)/python tests/models/live_families.py
 	$(BIN)/python tests/models/live_mutations.py --first-only --per-model 6
+	$(BIN)/python tests/models/live_pairs.py
 	$(BIN)/python tests/models/live_blocks.py 1 1000
 
 clean:

@@ -155,7 +155,7 @@ def test_what_is_not_known_is_refused_in_one_line(tmp_path: Path, capsys: pytest
     broken = tmp_path / "broken"
     shutil.copytree(DATA / "clip", broken)
     config = json.loads((broken / "config.json").read_text())
-    for changes in ({"projection_dim": 5}, {"text_config": 3}, {"vision_config_dict": {"hidden_size": 1}}):
+    for changes in ({"projection_dim": 5}, {"text_config": 3}, {"vision_config_dict": {"hidden_size": 6}}):
         (broken / "config.json").write_text(json.dumps({**config, **changes}))
         with pytest.raises(InputError) as caught:
             open_pair(broken)
@@ -164,6 +164,16 @@ def test_what_is_not_known_is_refused_in_one_line(tmp_path: Path, capsys: pytest
     del state["logit_scale"]
     with pytest.raises(InputError, match="logit_scale is missing"):
         assemble_pair(wrap_state(state), given("clip").config)
+
+
+def test_configurations_under_older_names_go_first() -> None:
+    pair = given("clip")
+    config = {**pair.config, "text_config_dict": {**pair.config["text_config"], "hidden_act": "gelu"}}
+    other = assemble_pair(pair.tensors, config)
+    assert [own.towers["text"].spec.stack.block(0).mlp.activation for own in (pair, other)] == ["quick_gelu", "gelu"]
+    assert compare_pairs(pair, other).same_function is False
+    again = assemble_pair(pair.tensors, {**pair.config, "text_config_dict": pair.config["text_config"]})
+    assert compare_pairs(pair, again).same_function
 
 
 def test_numbers_outside_of_the_towers_are_compared() -> None:

@@ -20,7 +20,7 @@ from attngeom.models.crews import Crew, Progress, hired
 from attngeom.models.evaluation import forward
 from attngeom.models.fingerprints import Fingerprint, digest_of, fingerprint
 from attngeom.models.model import Model
-from attngeom.models.pairs import CONFIGS, TwoTowers, without
+from attngeom.models.pairs import TwoTowers, without
 from attngeom.models.pooling import pooled
 from attngeom.models.reading import ROUNDOFF
 from attngeom.models.residues import P, apply, dot, integers, random_residues
@@ -105,7 +105,7 @@ def _constants(one: TwoTowers, other: TwoTowers, unit: float) -> tuple[bool | No
         a, b = mine.get(name, 0.0), theirs.get(name, 0.0)
         if abs(a - b) > TENSORS_AGREE * unit * max(abs(a), abs(b), 1.0):
             return False, f"{name} differs: {a:.6g} and {b:.6g}"
-    ends = [(pair.config.get(CONFIGS["text"]) or {}).get("eos_token_id") for pair in (one, other)]
+    ends = [pair.towers["text"].config.get("eos_token_id") for pair in (one, other)]
     if one.kind == "clip" and ends[0] != ends[1]:
         return None, f"the token that stands for a text differs: eos_token_id {ends[0]} and {ends[1]}"
     for name in {*one.others, *other.others}:
@@ -196,7 +196,7 @@ def fingerprint_pair(
             name: fingerprint(without(tower), seed, crew=workers, progress=progress)
             for name, tower in pair.towers.items()
         }
-    eos = (pair.config.get(CONFIGS["text"]) or {}).get("eos_token_id") if pair.kind == "clip" else None
+    eos = pair.towers["text"].config.get("eos_token_id") if pair.kind == "clip" else None
     numbers = {name: int(integers(np.array([value]))[0]) for name, value in pair.numbers.items()}
     others = {name: hashlib.sha256(pair.tensors.raw(name).tobytes()).hexdigest() for name in sorted(pair.others)}
     head = digest_of([_head_invariants(pair, seed), numbers, eos, others])

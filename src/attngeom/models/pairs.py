@@ -35,7 +35,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
         "image": {**IMAGE, "patch_size": 32},
         "text": {
             LAYERS: 12, "num_attention_heads": 8, "intermediate_size": 2048, "hidden_size": 512,
-            "max_position_embeddings": 77, "vocab_size": 49408,
+            "max_position_embeddings": 77, "vocab_size": 49408, "eos_token_id": 49407,
         },
     },
     "siglip": {
@@ -44,6 +44,11 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, int]]] = {
     },
 }  # fmt: skip
 """Values of keys that the configuration of a tower lacks."""
+OLDER = {
+    "image": {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5, "num_channels": 3},
+    "text": {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5, "eos_token_id": 49407},
+}
+"""Those of all keys that are read, where the configuration of a tower has its older name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +157,7 @@ def assemble_pair(tensors: Tensors, config: Mapping[str, Any], path: Path | None
         raise InputError(f"model_type {str(config.get('model_type'))[:40]!r} given; {' or '.join(PAIRS)} is required")
     kind, towers = str(config["model_type"]), {}
     for name, family in PAIRS[kind].items():
-        given = config.get(CONFIGS[name]) or {}
-        if not isinstance(given, dict) or config.get(f"{CONFIGS[name]}_dict") is not None:
-            raise InputError(f"config {CONFIGS[name]} given beside another one, or not as an object; one is required")
-        own: dict[str, Any] = {**DEFAULTS[kind][name], **{k: v for k, v in given.items() if v is not None}}
+        own = _config_of(config, kind, name)
         own["model_type"] = family.model_type
         if kind == "clip":
             own["projection_dim"] = config.get("projection_dim") or 512
@@ -167,6 +169,21 @@ def assemble_pair(tensors: Tensors, config: Mapping[str, Any], path: Path | None
     if NUMBERS[0] not in tensors:
         raise InputError(f"tensor {NUMBERS[0]} is missing; what multiplies the scores of pairs is required")
     return TwoTowers(towers, tensors, config, path)
+
+
+def _config_of(config: Mapping[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """The configuration of a tower; one under an older name goes before it, with its own defaults (CLIP)."""
+    given, older = config.get(CONFIGS[name]) or {}, config.get(f"{CONFIGS[name]}_dict")
+    if not all(isinstance(own, dict | None) for own in (given, older)) or (older is not None and kind != "clip"):
+        raise InputError(f"config {CONFIGS[name]} given twice, or not as an object; one is required")
+    own: dict[str, Any] = {**DEFAULTS[kind][name], **{key: value for key, value in given.items() if value is not None}}
+    if older is not None:
+        own |= {
+            **DEFAULTS[kind][name],
+            **OLDER[name],
+            **{key: value for key, value in older.items() if value is not None},
+        }
+    return own
 
 
 def _part(tensors: Tensors, names: tuple[str, ...]) -> Tensors:
