@@ -183,6 +183,17 @@ def test_the_line_of_the_network_is_named():
         trace(branch, (3,), weights={"b": 3})
 
 
+def test_the_line_is_named_in_folders_of_any_name(tmp_path):
+    """A working copy may lie in a folder that is named as the package or as a library is."""
+    path = tmp_path / "attngeom" / "numpy" / "net.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("def f(w, x):\n    return x if w['b'][0] > 0 else -x\n")
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    with pytest.raises(InputError, match=r"\(net.py, line 2\)"):
+        trace(names["f"], (3,), weights={"b": 3})
+
+
 @pytest.mark.parametrize(
     ("weights", "error"),
     [

@@ -146,7 +146,8 @@ def unknown_differences(one: Mapping[str, Any], other: Mapping[str, Any], read: 
 
 def head_differences(one: Mapping[str, Any], other: Mapping[str, Any], apart: Collection[str]) -> list[str]:
     """Keys that change what is behind the final hidden states, where the files have tensors for it."""
-    names = [name for config in (one, other) for name in config.get("architectures") or () if isinstance(name, str)]
+    listed = [config.get("architectures") for config in (one, other)]
+    names = [name for given in listed if isinstance(given, list) for name in given if isinstance(name, str)]
     behind = {"pooler_act": any("pooler." in name for name in apart)}
     summary = any("multiple_choice_head." in name for name in apart)
     behind |= {f"summary_{word}": summary for word in ("type", "activation", "use_proj", "proj_to_labels")}

@@ -25,7 +25,7 @@ from attngeom.programs.frontends.numpy_functions import FUNCTIONS, INDEX_FUNCTIO
 from attngeom.programs.frontends.numpy_ufuncs import UFUNCS
 from attngeom.programs.program import Program
 
-HERE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[2]
 METHODS = (
     "sum",
     "mean",
@@ -135,8 +135,8 @@ def _where(error: BaseException) -> str:
 
 def _is_own(frame: traceback.FrameSummary) -> bool:
     """Whether a frame is of the user's code: neither of this package nor of NumPy."""
-    path = Path(frame.filename)
-    return HERE not in path.parents and not {"numpy", "attngeom"} & set(path.parts)
+    # Folders above may have any name, also that of the package.
+    return not {PACKAGE, Path(np.__file__).parent} & set(Path(frame.filename).parents)
 
 
 class Traced(NDArrayOperatorsMixin):

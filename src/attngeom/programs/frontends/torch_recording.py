@@ -18,11 +18,10 @@ from attngeom.errors import InputError
 from attngeom.programs.builder import Builder
 from attngeom.programs.frontends.aten import DataIndex
 from attngeom.programs.frontends.aten_calls import call, decompositions
-from attngeom.programs.frontends.numpy_function import Traced
+from attngeom.programs.frontends.numpy_function import PACKAGE, Traced
 
 NUMBERS = frozenset(["_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select", "unique", "_unique2"])
 """Operations whose result is a number of Python, or has a shape that rests on the entries."""
-HERE = Path(__file__).parent
 
 
 def record(module: Any, names: Mapping[str, str], examples: Sequence[Any], free: Mapping[int, str]) -> tuple[Any, Any]:
@@ -112,10 +111,9 @@ def _convert(item: Any, known: Mapping[int, Any]) -> Any:
 
 def _where() -> str:
     """The line of the module that is being run."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack()
-        if HERE not in Path(frame.filename).parents and not {"torch", "attngeom"} & set(Path(frame.filename).parts)
-    ]
+    import torch
+
+    libraries = {PACKAGE, Path(torch.__file__).parent}
+    frames = [frame for frame in traceback.extract_stack() if not libraries & set(Path(frame.filename).parents)]
     inner = [frame for frame in frames if frame.name == "forward"] or frames
     return f" ({Path(inner[-1].filename).name}, line {inner[-1].lineno})" if inner else ""
