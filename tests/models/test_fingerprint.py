@@ -136,8 +136,10 @@ def test_one_ulp_changes_it(family: str) -> None:
             place = rng.integers(flat.size)
             if "c_attn.bias" in name or "query_key_value.bias" in name:
                 place = 1  # a query bias: key biases of these fused tensors are invisible where they are not rotated
+            if "k_layernorm.bias" in name:
+                place = 0  # likewise: Persimmon rotates the first half of a head
             if "relative_attention_bias" in name:
-                place = flat.size - 1
+                place = w.shape[-1]  # of neighbours: no position of MPNet is far enough from another for the last row
             flat[place] = np.nextafter(flat[place], np.inf)
             return w
 
