@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from attngeom.models import act, fingerprint, open_model, random_symmetry
+from attngeom.models import act, compare, fingerprint, open_model, random_symmetry
 from attngeom.models.fingerprints import layer_fingerprint
 from attngeom.models.layout import write_layer
 from attngeom.models.readers import key_bias_is_invisible
@@ -243,3 +243,16 @@ def test_seed_changes_digests_and_dead_units_are_not_generic() -> None:
     assert fingerprint(model, 1).digest != fingerprint(model, 0).digest
     dead = changed(model, "model.layers.0.mlp.down_proj.weight", lambda w: w * (np.arange(20) != 4))
     assert not fingerprint(dead).is_generic
+
+
+@pytest.mark.parametrize("family", ["electra_narrow", "albert", "electra", "bert", "deberta-v2"])
+def test_tokens_that_a_head_reads_again_are_seen_along_1(family: str) -> None:
+    """A number added to all entries of the table is not seen behind the norm of the tables, but by the head."""
+    model = reference(family)
+    name = next(name for name in model.tensors if name.endswith("word_embeddings.weight"))
+    shifted = changed(model, name, lambda table: table + 0.125)
+    assert fingerprint(shifted).digest != fingerprint(model).digest
+    assert compare(model, shifted).same_function is False
+    bare = {key: value for key, value in state_of(model).items() if not key.startswith(model.places.rereader)}
+    base = [open_model(bare, model.config), changed(open_model(bare, model.config), name, lambda table: table + 0.125)]
+    assert compare(*base).same_function

@@ -263,7 +263,8 @@ def _stack_values(model: Model, stack: Stack, seed: int, *, is_last: bool) -> li
         gram, constants = _widened(model, stack, seed)
         values += [dot(gram, _narrow_probe(model, stack, seed)), constants, list(stack.path)]
         if ModelView(model).keeps_tokens:
-            table = _rows(model.embedding(), random_residues(stack.embedding_width, f"{seed}/tokens", total_zero=True))
+            # Behind the hidden states the rows are read as they are, also along 1.
+            table = _rows(model.embedding(), random_residues(stack.embedding_width, f"{seed}/tokens"))
             values.append(table)
     elif norm is not None:
         values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
