@@ -24,6 +24,7 @@ CASES = {
     "sums": (lambda w, x: np.cos(w["a"] + x) * np.sin(w["a"] - x) + np.cos(2 * x), {"a": S}, S, 4),
     "large multiples": (lambda w, x: np.cos(1000003 * w["a"] * x) + np.sin(w["a"] * x), {"a": S}, S, 2),
     "one inside the other": (lambda w, x: np.sin(w["b"] * np.sin(np.arange(3) * w["a"] * x)), {"a": S, "b": S}, S, 5),
+    "phases": (lambda w, x: np.sin(w["a"] * x + w["b"]) + np.cos(w["a"] * x - 2 * w["b"]), {"a": S, "b": S}, S, 4),
     "nothing to do": (lambda w, x: np.sin(w["A"] @ x) + np.cos(w["B"] @ x), {"A": (2, 2), "B": (2, 2)}, (2,), 4),
 }
 

@@ -47,7 +47,7 @@ def add_angles(program: Program) -> Program:
     for place in places:
         for form in arguments[place]:
             first.setdefault(_up_to_sign(form), place)
-    parts = [_Part(forms) for forms in _components(distinct)]
+    parts = [_Part(forms, program.depends_on_input) for forms in _components(distinct)]
     parts = [x for x in parts if x.is_dependent and x.last < min(first[form] for form in x.forms)]
     zeros = any(not form for own in arguments.values() for form in own)
     return _write(program, arguments, parts) if parts or zeros else program
@@ -172,21 +172,31 @@ def _components(forms: Sequence[Key]) -> list[list[Key]]:
 
 
 class _Part:
-    """Arguments that share entries, and a basis of their lattice."""
+    """Arguments that share entries, and a basis of their lattice.
 
-    def __init__(self, forms: Sequence[Key]) -> None:
+    Where they depend on each other up to functions of the weights, as ax + b and ax do, what inputs reach and what they
+    do not have bases of their own.
+    """
+
+    def __init__(self, forms: Sequence[Key], varies: Sequence[bool]) -> None:
         self.forms = list(forms)
-        self.basis, self.multiples = _lattice([dict(form) for form in forms])
+        sides = [[{t: x for t, x in form if any(varies[k] for k, _ in t) == side} for form in forms] for side in (1, 0)]
+        lattices = [_lattice(side) for side in sides]
+        is_split = len(lattices[0][0]) < sum(map(bool, sides[0]))
+        if is_split:
+            self.basis = [form for basis, _ in lattices for form in basis]
+            rows = zip(*(own or [[] for _ in forms] for _, own in lattices))
+            self.multiples = [[n for own in pair for n in own] for pair in rows]
+        else:
+            self.basis, self.multiples = _lattice([dict(form) for form in forms])
         self.last = max(place for form in forms for term, _ in form for place, _ in term)
         is_short = all(abs(n) <= ANGLE_MULTIPLE for row in self.multiples for n in row)
-        self.is_dependent = len(self.basis) < len(self.forms) and is_short
+        self.reached = len(lattices[0][0]) if is_split else len(self.basis)
+        self.is_dependent = (is_split or len(self.basis) < len(self.forms)) and is_short
 
     def write(self, b: Builder, numbers: Mapping[int, int]) -> Pair:
         """Cosines and sines of all forms, in their order."""
-        entries = sorted({entry for form in self.basis for entry in form})
-        table = np.array([[form.get(entry, Fraction(0)) for entry in entries] for form in self.basis], dtype=object)
-        angles = b.contract("ij,j->i", b.constant(table), _take(b, numbers, entries))
-        powers = b.formal("cos", angles), b.formal("sin", angles)
+        powers = self._functions(b, numbers, "cos"), self._functions(b, numbers, "sin")
         factors = [[(j, n) for j, n in enumerate(row) if n] for row in self.multiples]
         one, zero = b.constant(np.ones(1, dtype=np.int64)), b.constant(np.zeros(1, dtype=np.int64))
         whole: Pair | None = None
@@ -208,6 +218,16 @@ class _Part:
             whole = part if whole is None else _turn(b, whole, part)
         assert whole is not None
         return whole
+
+    def _functions(self, b: Builder, numbers: Mapping[int, int], name: str) -> int:
+        """Cosines or sines of the basis; nodes of its first part, which inputs reach, have none of the second."""
+        sides = [side for side in (self.basis[: self.reached], self.basis[self.reached :]) if side]
+        nodes = []
+        for side in sides:
+            terms = sorted({term for form in side for term in form})
+            table = np.array([[form.get(term, Fraction(0)) for term in terms] for form in side], dtype=object)
+            nodes.append(b.formal(name, b.contract("ij,j->i", b.constant(table), _take(b, numbers, terms))))
+        return b.gather(nodes, np.arange(len(self.basis)))
 
 
 def _turn(b: Builder, one: Pair, two: Pair) -> Pair:
