@@ -13,7 +13,7 @@ from attngeom.programs import trace
 from attngeom.programs.arithmetic import CHAIN, RealArithmetic
 from attngeom.programs.operations import Point
 from attngeom.programs.passes import pull, run
-from attngeom.programs.tower_points import TowerPoint
+from attngeom.programs.tower_points import TowerPoint, drawn_roots
 from attngeom.programs.towers import Tower
 from attngeom.rank.analysis import analyze, certify_network
 from attngeom.rank.hypotheses import prove_free_rank
@@ -114,6 +114,21 @@ def test_roots_that_no_sample_would_have_are_proven_and_rechecked(name):
         assert verify(certificate, 100).standing == "certified"
         word, why = standalone(certificate.to_json())
         assert word == "unknown" and "larger than GF(p)" in why
+
+
+def two_inputs(w, x, y):
+    """One root of each input alone, which is drawn, and six of both, one of them inside of three others."""
+    a, b = np.sqrt((x @ w["A"][0]) ** 2 + 1), np.sqrt((y @ w["B"][1]) ** 2 + 1)
+    z = np.stack([a * w["a"] + b, a - w["b"] * b, a * b]) + (x @ w["A"][1]) * (y @ w["B"][0])
+    roots = np.sqrt(z * z + 2), np.sqrt((z + x @ w["A"][0]) ** 2 + 1)
+    return sum(w["c"][k] * part for k, part in enumerate([*roots, np.sqrt(roots[0] * roots[1] + 1)]))
+
+
+def test_roots_of_one_input_alone_are_drawn():
+    answer = analyze(two_inputs, 2, 2, weights={"A": (2, 2), "B": (2, 2), "a": (), "b": (), "c": 3})
+    assert len(drawn_roots(answer.program)) == 2 and answer.lower.point.degree == 4
+    assert (answer.dimension, answer.rank_proof.standing) == (float_rank(answer.program), "proven")
+    assert verify(certify_network(answer), 100).standing == "certified"
 
 
 def test_norms_behind_norms_are_of_the_same_stage():

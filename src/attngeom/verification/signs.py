@@ -66,7 +66,11 @@ def check_signs(
         marked = flags.setdefault(place, np.zeros(interpreter.program.nodes[place].shape, dtype=bool))
         marked.reshape(-1)[k] = True
     alone = at_sample if known else at_index
-    groups.append((joint, _at_good_inputs(interpreter, lone, budget) if lone and joint else alone))
+    if lone and joint:
+        good = good_samples(interpreter, lone, budget)
+        groups.append((joint, lambda number: interpreter.values(good(number))))
+    else:
+        groups.append((joint, alone))
     for own, draw in groups:
         if own and not _are_free(interpreter, own, draw, budget):
             raise SizeError(f"the signs of {len(own)} roots were not seen to be free at {budget:,} samples")
@@ -96,7 +100,7 @@ def lone_roots(interpreter: Interpreter) -> dict[int, str]:
     return {k: next(iter(sources[k])) for k, node in nodes if node.operation == "root" and len(sources[k]) == 1}
 
 
-def _at_good_inputs(interpreter: Interpreter, lone: Mapping[int, str], budget: int) -> Callable[[int], Values]:
+def good_samples(interpreter: Interpreter, lone: Mapping[int, str], budget: int) -> Callable[[int], tuple[int, ...]]:
     """Samples of inputs whose own roots exist at every level: what inputs give is independent of each other."""
     inputs, levels = interpreter.inputs, interpreter.levels + 1
     good: list[list[list[int]]] = [[[] for _ in inputs] for _ in range(levels)]
@@ -110,7 +114,7 @@ def _at_good_inputs(interpreter: Interpreter, lone: Mapping[int, str], budget: i
         if all(len(row) >= FREE_SPARE for rows in good for row in rows):
             break
 
-    def draw(number: int) -> Values:
+    def draw(number: int) -> tuple[int, ...]:
         sample = []
         for rows in good:
             chosen, rest = [], number
@@ -121,7 +125,7 @@ def _at_good_inputs(interpreter: Interpreter, lone: Mapping[int, str], budget: i
                 rest //= len(row)
             first = chosen[0]
             sample.append(first + sum((x - first) % 2**20 << 20 * k for k, x in enumerate(chosen) if k))
-        return interpreter.values(tuple(sample))
+        return tuple(sample)
 
     return draw
 

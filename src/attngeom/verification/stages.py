@@ -13,7 +13,7 @@ Products of powers of what logarithms are taken of are no constants times expone
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ import numpy as np
 from attngeom.errors import SizeError
 from attngeom.exact.arrays import Array
 from attngeom.exact.modular import rank_mod_p
-from attngeom.limits.recheck import FREE_SPARE
+from attngeom.limits.recheck import FREE_SPARE, SIGN_SAMPLES
 from attngeom.verification.atoms import AtomTable, Monomial
 from attngeom.verification.interpreter import PRIMES, Values
-from attngeom.verification.signs import Entry, check_signs, element, entry, lone_roots
+from attngeom.verification.signs import Entry, check_signs, element, entry, good_samples, lone_roots
 from attngeom.verification.towers import TowerInterpreter, is_square
 
 Sample = tuple[int, ...]
@@ -90,27 +90,28 @@ def check_stages(
             for k in np.flatnonzero(needed[place]).tolist():
                 own = table.values[node.inputs[0]][k]
                 entries.setdefault(("log", own), ((node.inputs[0], k), stages.of_value(own[1]) + 1))
-    _check_symbols(interpreter, list(entries.values()), _more_samples(interpreter, known, len(entries)), given, p)
+    _check_symbols(
+        interpreter,
+        list(entries.values()),
+        _more_samples(interpreter, known, len(entries), lone if has_residues else {}),
+        given,
+        p,
+    )
 
 
 def _are_residues(values: Values, entries: Iterable[Entry]) -> bool:
     return all(entry(values, place, k) is not None for place, k in entries)
 
 
-def _more_samples(interpreter: TowerInterpreter, known: Sequence[Sample], count: int) -> list[Sample]:
-    """Samples with inputs of those that are known, where there are several, in other combinations; else new ones."""
-    inputs, size, samples = len(interpreter.inputs), 2**20, list(known)
-    for number in range(max(0, count + FREE_SPARE - len(known))):
-        if inputs < 2 or not known:
-            samples.append((10**5 + number,) * (interpreter.levels + 1))
-            continue
-        sample = []
-        for level in range(interpreter.levels + 1):
-            own = [known[(number * (k + 1) + k) % len(known)][level] for k in range(inputs)]
-            indices = [(r + (r >> 20 * k if k else 0)) % size for k, r in enumerate(own)]
-            sample.append(indices[0] + sum((x - indices[0]) % size << 20 * k for k, x in enumerate(indices) if k))
-        samples.append(tuple(sample))
-    return list(dict.fromkeys(samples))
+def _more_samples(
+    interpreter: TowerInterpreter, known: Sequence[Sample], count: int, drawn: Mapping[int, str]
+) -> list[Sample]:
+    """Those that are known and others, with residues for the roots of single inputs that are drawn."""
+    missing = range(max(0, count + FREE_SPARE - len(known)))
+    if not drawn:
+        return list(dict.fromkeys([*known, *((10**5 + number,) * (interpreter.levels + 1) for number in missing)]))
+    good = good_samples(interpreter.residues(), drawn, SIGN_SAMPLES)
+    return list(dict.fromkeys([*known, *map(good, missing)]))
 
 
 def _check_symbols(
