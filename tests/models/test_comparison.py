@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -409,3 +411,16 @@ def test_a_bias_along_1_is_another_one_than_that_of_the_file(family: str, consta
         found = compare(one, other, level="rounding")
         assert found.same_function is False and found.blame.tensors == (name,)
     assert compare(silent, silent, level="rounding").same_function
+
+
+@pytest.mark.parametrize(("family", "is_free"), [("bloom", True), ("clip_vision_model", False), ("bert", False)])
+def test_a_bias_of_the_norm_of_tables_along_1(family: str, is_free: bool) -> None:
+    """Where all readers of the stream are LayerNorms, a number added to it everywhere is not seen."""
+    model = in_type(reference(family), np.float64)
+    names = "embeddings_layernorm.bias|pre_layrnorm.bias|embeddings.LayerNorm.bias"
+    name = next(name for name in model.tensors if re.search(names, name))
+    shifted = changed(model, name, lambda bias: bias + 0.125)
+    assert (relative(outputs(family, shifted), outputs(family, model)) < 1e-12) is is_free
+    assert compare(model, shifted).same_function is is_free
+    spoilt = changed(model, name, lambda bias: bias + 0.125 * (np.arange(len(bias)) == 1))
+    assert compare(model, spoilt).same_function is False

@@ -27,7 +27,7 @@ from attngeom.models.residues import P, apply, dot, integers, random_residues, r
 from attngeom.models.settings import block_settings, flatten
 from attngeom.models.specification import Stack
 from attngeom.models.unread import Unread
-from attngeom.models.views import ModelView, can_flatten, hands_over
+from attngeom.models.views import ModelView, can_flatten, forgets_means, hands_over
 from attngeom.results import Result
 
 
@@ -267,7 +267,8 @@ def _stack_values(model: Model, stack: Stack, seed: int, *, is_last: bool) -> li
             table = _rows(model.embedding(), random_residues(stack.embedding_width, f"{seed}/tokens"))
             values.append(table)
     elif norm is not None:
-        values += [dot(integers(norm.gain), x), dot(integers(norm.bias), x)]
+        seen = _probe(model.spec.width, seed, flat=forgets_means(model.spec, stack))
+        values += [dot(integers(norm.gain), x), dot(integers(norm.bias), seen)]
     columns = _relative_columns(model, stack)
     if columns is not None:
         values.append(sorted(columns))

@@ -144,7 +144,8 @@ class ModelView:
             return table
         table = table - table.mean(axis=-1, keepdims=True) if norm.kind == "layer" else table
         size = np.sqrt((table**2).mean(axis=-1, keepdims=True) + norm.eps)
-        return np.asarray(table / size * weights.gain + weights.bias, dtype=table.dtype)
+        table = np.asarray(table / size * weights.gain + weights.bias, dtype=table.dtype)
+        return table - table.mean(axis=-1, keepdims=True) if forgets_means(self.model.spec, stack) else table
 
     def positions(self, stack: Stack) -> Array | None:
         table, places = self.model.positions(stack), self.model.places
@@ -225,7 +226,11 @@ class ModelView:
     def embedding_norm(self, stack: Stack) -> NormWeights | None:
         """The norm of the tables; that of narrow ones is read by the widening map."""
         norm = None if stack.embedding_width else self.model.embedding_norm(stack)
-        return None if norm is None else rotate_norm(norm, self.turn(stack))
+        if norm is None:
+            return None
+        if forgets_means(self.model.spec, stack):
+            norm = norm.changed(norm.gain, norm.bias - norm.bias.mean())
+        return rotate_norm(norm, self.turn(stack))
 
     def distances(self, stack: Stack) -> tuple[Array, NormWeights | None] | None:
         """The states of distances, and their norm, in the rotated stream; of the table what its norm shows."""
@@ -338,6 +343,11 @@ def can_flatten(spec: TransformerSpec) -> bool:
     inputs += [stack.final_norm for stack in spec.stacks]
     behind = any(p.output or p.stream for block in blocks for p in (block.attention_norms, block.mlp_norms))
     return not behind and all(norm is not None and norm.kind == "layer" for norm in inputs)
+
+
+def forgets_means(spec: TransformerSpec, stack: Stack) -> bool:
+    """Whether what tables write along 1 is not seen either: the first sublayer has a LayerNorm of its own."""
+    return can_flatten(spec) and bool(stack.order) and sublayers(stack.block(0))[0].before is not None
 
 
 def rotate_norm(norm: NormWeights, rotation: Array | None) -> NormWeights:
