@@ -108,6 +108,25 @@ def test_a_certificate_is_that_of_a_file_or_of_another_one(file, capsys, tmp_pat
     assert "branch on data" in capsys.readouterr().err
 
 
+MAXOUT = """import numpy as np
+weights = {"A": (2, 3), "a": (3,), "C": (2, 3), "c": (3,), "B": (3, 2)}
+def maxout(w, x):
+    return np.maximum(x @ w["A"] + w["a"], x @ w["C"] + w["c"]) @ w["B"]
+def doubled(w, x):
+    return 2 * maxout(w, x)
+"""
+
+
+def test_a_certificate_in_another_order_of_products_is_that_of_its_file(capsys, tmp_path):
+    """Of maxout BA is seen, and not A: the program of the certificate has BA, as that of the file may be written."""
+    file, certificate = tmp_path / "pieces.py", tmp_path / "c.json"
+    file.write_text(MAXOUT)
+    assert run(["net", f"{file}:maxout", "--input", "2", "--certificate", str(certificate)]) == 0
+    command = ["verify", str(certificate), "--input", "2", "--source"]
+    assert run([*command, f"{file}:maxout"]) == 0 and run([*command, f"{file}:doubled"]) == 1
+    capsys.readouterr()
+
+
 def test_sources_are_those_of_networks(file, capsys, tmp_path):
     certificate = tmp_path / "c.json"
     assert run(["dim", "--widths", "2,2", "--heads", "1", "--certificate", str(certificate)]) == 0
