@@ -37,6 +37,8 @@ from attngeom.learning.strata import learning_table
 from attngeom.learning.track import track
 from attngeom.models.adapters import compare_adapters, open_adapter
 from attngeom.models.inspection import inspect_model
+from attngeom.models.pair_comparison import compare_pairs, fingerprint_pair
+from attngeom.models.pairs import open_pair
 from attngeom.models.presets import published
 from attngeom.models.proofs import prove_redundancy
 from attngeom.models.proofs.shrink import one_layer
@@ -49,6 +51,7 @@ from tests.models.test_adapters import pairs
 NARROW = Architecture((2, 2), 1, tokens=2)
 HEADS = Architecture((2, 2), 1, heads=2, value_width=1)
 DEEP = Architecture((1, 1, 1), 1, tokens=2)
+PAIR = Path(__file__).parent / "models" / "pairs" / "clip"
 
 
 def read(name):
@@ -105,6 +108,11 @@ ANSWERS = {
         lambda: models.compare(models.open_model("model"), models.open_model("model-moved")),
         "model compare model model-moved",
     ),
+    "PairComparison": (
+        lambda: compare_pairs(open_pair(PAIR), open_pair(PAIR), level="rounding"),
+        f"model compare {PAIR} {PAIR} --level rounding",
+    ),
+    "PairFingerprint": (lambda: fingerprint_pair(open_pair(PAIR)), f"model fingerprint {PAIR}"),
     "Lineage": (
         lambda: models.lineage(models.open_model("model-moved"), [models.open_model("model")]),
         "model lineage model-moved model",
