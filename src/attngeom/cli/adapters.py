@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attngeom.cli.app import ADAPTER_FILES, VERDICTS
+from attngeom.cli.app import VERDICTS
+from attngeom.cli.folders import is_adapter
 from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
 
 if TYPE_CHECKING:
     from attngeom.models.adapters import AdapterComparison
-
-
-def is_adapter(path: Path) -> bool:
-    """Whether a folder holds an adapter, or a file is one; nothing is loaded for the answer."""
-    return path.name in ADAPTER_FILES or (path / ADAPTER_FILES[0]).is_file()
 
 
 def refuse_options(options: dict[str, bool]) -> None:

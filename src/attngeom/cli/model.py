@@ -17,13 +17,13 @@ from attngeom.cli.adapters import (
     compare_adapter_folders,
     fingerprint_adapter_folder,
     inspect_adapter,
-    is_adapter,
     merge_adapter_folders,
     refuse_alignment,
     refuse_options,
     teleport_adapter_folder,
 )
 from attngeom.cli.app import VERDICTS
+from attngeom.cli.folders import is_adapter, is_pair
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag, parse_numbers
 from attngeom.cli.output import pairs, print_answer, prose, table, working
 from attngeom.errors import InputError
@@ -105,7 +105,7 @@ def inspect_command(
     if is_adapter(path):
         refuse_options({"--prove": prove})
         return inspect_adapter(path, json)
-    if towers.is_pair(path):
+    if is_pair(path):
         towers.refuse_options({"--prove": prove, "config.json alone": path.is_file()})
         with _steps("layers") as step, _crew(workers, scheduler, "inspection") as crew:
             return towers.inspect_pair(path, step, crew, json, seed)
@@ -185,7 +185,7 @@ def compare_command(
         refuse_options({"--level": level != "auto", "--scope": scope != "layer", "--tolerance": tolerance is not None})
         refuse_options({"--out": out is not None})
         return compare_adapter_folders(one, other, json, seed)
-    if towers.is_pair(one) and towers.is_pair(other):
+    if is_pair(one) and is_pair(other):
         towers.refuse_options({"--out": out is not None})
         with _steps("layers") as step, _crew(workers, scheduler, "pair_comparison") as crew:
             options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
@@ -215,7 +215,7 @@ def fingerprint_command(
     """Print the exact fingerprint of each layer and of the model."""
     if is_adapter(path):
         return fingerprint_adapter_folder(path, seed, json)
-    if towers.is_pair(path):
+    if is_pair(path):
         with _steps("layers") as step, _crew(workers, scheduler, "pair_comparison") as crew:
             return towers.fingerprint_pair_folder(path, seed, json, crew=crew, progress=step)
     with _steps("layers") as step, _crew(workers, scheduler, "fingerprints") as crew:
@@ -249,7 +249,7 @@ def canonicalize_command(
     gauge = gauge or "echelon"
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
-    if towers.is_pair(path):
+    if is_pair(path):
         towers.refuse_options({"--compact": compact, "--live-check": live_check, **_helpers(workers, scheduler)})
         return towers.canonicalize_pair(path, out, gauge, scope, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
@@ -276,7 +276,7 @@ def teleport_command(
         refuse_options({"--parts": parts != PARTS, "--dtype": dtype != "auto", "--live-check": live_check})
         return teleport_adapter_folder(path, out, condition, seed, json)
     chosen = [part.strip() for part in parts.split(",")]
-    if towers.is_pair(path):
+    if is_pair(path):
         towers.refuse_options({"--live-check": live_check, **_helpers(workers, scheduler)})
         return towers.teleport_pair_folder(path, out, seed, condition, chosen, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
@@ -312,7 +312,7 @@ def align_command(
     """
     check_choice(scope, SCOPES, "scope")
     refuse_alignment(target, path)
-    if towers.is_pair(target) and towers.is_pair(path):
+    if is_pair(target) and is_pair(path):
         towers.refuse_options({"--live-check": live_check})
         return towers.align_pair_folders(target, path, out, scope, dtype, json)
     with _steps("layers") as step:

@@ -9,25 +9,12 @@ from typing import TYPE_CHECKING, Any
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.output import pairs, print_answer, prose
 from attngeom.errors import InputError
-from attngeom.files import read_json
 
 if TYPE_CHECKING:
     from attngeom.models.crews import Crew
     from attngeom.models.pair_comparison import PairComparison
 
 Progress = Callable[[int, int], None]
-
-
-def is_pair(path: Path) -> bool:
-    """Whether a folder, or a config.json, is of a model with two towers; no weights are loaded for the answer."""
-    config = path if path.name == "config.json" else path / "config.json"
-    if not config.is_file():
-        return False
-    try:
-        given = read_json(config)
-    except InputError:
-        return False  # the reader of models says what is wrong
-    return isinstance(given, dict) and given.get("model_type") in ("clip", "siglip")
 
 
 def refuse_options(options: dict[str, bool]) -> None:

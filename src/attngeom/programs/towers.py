@@ -28,6 +28,7 @@ Bilinear = Callable[[Array, Array], Array]
 class Tower:
     """Elements of GF(p^m) as arrays (samples, m, …) of balanced residues; what does not exist is NaN throughout.
 
+    >>> from attngeom.programs.arithmetic import CHAIN
     >>> tower = Tower(CHAIN[0])
     >>> minus_two = np.array([-2.0, 0.0]).reshape(1, 2, 1)
     >>> root = tower.root(minus_two)

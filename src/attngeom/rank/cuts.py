@@ -24,7 +24,7 @@ def find_cuts(program: Program) -> list[tuple[int, ...]]:
     >>> from attngeom.programs import trace
     >>> program = trace(lambda w, x: w["v"] / np.sqrt((w["v"] ** 2).sum()) @ x, 3, weights={"v": 3})
     >>> [[program.nodes[place].shape for place in places] for places in find_cuts(program)]
-    [[(3,)]]
+    [[(3,)], [()]]
     """
     if not program.inputs:
         return [(k,) for k in _nonlinear(program) if _is_small(program, k)]

@@ -105,7 +105,7 @@ def degree_for(program: Program) -> int:
     >>> from attngeom.programs import trace
     >>> norm = lambda x: x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + 1)
     >>> degree_for(trace(lambda w, x: norm(w["B"] @ norm(x @ w["A"].T).T), (9, 3), weights={"A": (2, 3), "B": (4, 2)}))
-    4
+    2
     """
     joint = [k for k in program.places("root") if program.depends_on_input[k] and k not in drawn_roots(program)]
     if sum(program.nodes[k].size for k in joint) < ROOTS_DRAWN or len(program.inputs) == 0:
