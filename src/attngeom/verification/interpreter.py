@@ -270,6 +270,13 @@ class Interpreter:
                 raise FormatError("an output that does not exist at its sample found")
         if last[1].all():
             raise FormatError("a sample at which no output exists found")
+        rows = self._pulled(form, values, below)
+        parts = [rows.get(name, np.zeros(s, dtype=np.int64)).ravel() for name, s in program.leaves("parameter").items()]
+        return np.concatenate(parts)
+
+    def _pulled(self, form: Array, values: Values, below: Values) -> dict[str, Array]:
+        """The cotangents of the weights that a linear form of the output meets."""
+        program, p = self.program, PRIMES[0]
         back: list[Array | None] = [None] * len(program.nodes)
         back[program.output] = form
         rows = {}
@@ -282,8 +289,7 @@ class Interpreter:
             for k, part in self._pull(node, arrived, place, values, below):
                 before = back[k]
                 back[k] = part % p if before is None else (before + part) % p
-        parts = [rows.get(name, np.zeros(s, dtype=np.int64)).ravel() for name, s in program.leaves("parameter").items()]
-        return np.concatenate(parts)
+        return rows
 
     def _pull(
         self, node: CheckedNode, arrived: Array, place: int, values: Values, below: Values

@@ -250,18 +250,7 @@ class TowerInterpreter(Interpreter):
         if last[1].all():
             raise FormatError("a sample at which no output exists found")
         form = residues(self.name, f"c{sample[0]}", (self.degree, *program.nodes[program.output].shape), p)
-        back: list[Array | None] = [None] * len(program.nodes)
-        back[program.output] = np.where(last[1], 0, form)
-        rows = {}
-        for place in range(program.output, -1, -1):
-            node, arrived = program.nodes[place], back[place]
-            if arrived is None:
-                continue
-            if node.operation == "parameter":
-                rows[node.data["name"]] = arrived
-            for k, part in self._pull(node, arrived, place, values, below):
-                before = back[k]
-                back[k] = part % p if before is None else (before + part) % p
+        rows = self._pulled(np.where(last[1], 0, form), values, below)
         shapes = program.leaves("parameter").items()
         parts = [rows.get(name, np.zeros((self.degree, *s), dtype=np.int64)) for name, s in shapes]
         return np.concatenate([part.reshape(self.degree, -1) for part in parts], axis=1)
