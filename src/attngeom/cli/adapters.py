@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from attngeom.models.adapters import AdapterComparison
 
 
-def refuse_options(options: dict[str, bool]) -> None:
-    """InputError for an option that is set and means nothing for adapters."""
-    for name, is_set in options.items():
-        if is_set:
-            raise InputError(f"{name} given for a LoRA adapter; it is for models, leave it out")
-
-
 def inspect_adapter(path: Path, json: bool) -> None:
     """The pairs of an adapter and their redundancy."""
     from attngeom.models.adapters import open_adapter

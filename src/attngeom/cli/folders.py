@@ -8,6 +8,9 @@ from attngeom.cli.app import ADAPTER_FILES
 from attngeom.errors import InputError
 from attngeom.files import read_json
 
+ADAPTER = "a LoRA adapter; it is for models"
+PAIR = "a model with two towers; it is for models of one"
+
 
 def is_adapter(path: Path) -> bool:
     """Whether a folder holds an adapter, or a file is one; nothing is loaded for the answer."""
@@ -24,3 +27,10 @@ def is_pair(path: Path) -> bool:
     except InputError:
         return False  # the reader of models says what is wrong
     return isinstance(given, dict) and given.get("model_type") in ("clip", "siglip")
+
+
+def refuse_options(options: dict[str, bool], given: str = ADAPTER) -> None:
+    """InputError for an option that is set and means nothing for such a folder."""
+    for name, is_set in options.items():
+        if is_set:
+            raise InputError(f"{name} given for {given}, leave it out")

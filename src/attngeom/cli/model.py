@@ -19,11 +19,10 @@ from attngeom.cli.adapters import (
     inspect_adapter,
     merge_adapter_folders,
     refuse_alignment,
-    refuse_options,
     teleport_adapter_folder,
 )
 from attngeom.cli.app import VERDICTS
-from attngeom.cli.folders import is_adapter, is_pair
+from attngeom.cli.folders import PAIR, is_adapter, is_pair, refuse_options
 from attngeom.cli.options import IgnoredSeed, Json, Seed, check_choice, choice_option, flag, parse_numbers
 from attngeom.cli.output import pairs, print_answer, prose, table, working
 from attngeom.errors import InputError
@@ -106,7 +105,7 @@ def inspect_command(
         refuse_options({"--prove": prove})
         return inspect_adapter(path, json)
     if is_pair(path):
-        towers.refuse_options({"--prove": prove, "config.json alone": path.is_file()})
+        refuse_options({"--prove": prove, "config.json alone": path.is_file()}, PAIR)
         with _steps("layers") as step, _crew(workers, scheduler, "inspection") as crew:
             return towers.inspect_pair(path, step, crew, json, seed)
     from attngeom.models.inspection import inspect_model, inspect_spec
@@ -186,7 +185,7 @@ def compare_command(
         refuse_options({"--out": out is not None})
         return compare_adapter_folders(one, other, json, seed)
     if is_pair(one) and is_pair(other):
-        towers.refuse_options({"--out": out is not None})
+        refuse_options({"--out": out is not None}, PAIR)
         with _steps("layers") as step, _crew(workers, scheduler, "pair_comparison") as crew:
             options = {"level": level, "scope": scope, "tolerance": tolerance, "seed": seed, "progress": step}
             return towers.compare_pair_folders(one, other, every, json, **options, crew=crew)
@@ -250,7 +249,7 @@ def canonicalize_command(
     if compact and gauge != "echelon":
         raise InputError(f"--compact with --gauge {gauge[:40]} given; only the echelon gauge fixes entries")
     if is_pair(path):
-        towers.refuse_options({"--compact": compact, "--live-check": live_check, **_helpers(workers, scheduler)})
+        refuse_options({"--compact": compact, "--live-check": live_check, **_helpers(workers, scheduler)}, PAIR)
         return towers.canonicalize_pair(path, out, gauge, scope, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         form = models.canonicalize(models.open_model(path), gauge, scope)  # type: ignore[arg-type]
@@ -277,7 +276,7 @@ def teleport_command(
         return teleport_adapter_folder(path, out, condition, seed, json)
     chosen = [part.strip() for part in parts.split(",")]
     if is_pair(path):
-        towers.refuse_options({"--live-check": live_check, **_helpers(workers, scheduler)})
+        refuse_options({"--live-check": live_check, **_helpers(workers, scheduler)}, PAIR)
         return towers.teleport_pair_folder(path, out, seed, condition, chosen, dtype, json)
     with _steps("layers") as step, _crew(workers, scheduler, "writing") as crew:
         model = models.open_model(path)
@@ -313,7 +312,7 @@ def align_command(
     check_choice(scope, SCOPES, "scope")
     refuse_alignment(target, path)
     if is_pair(target) and is_pair(path):
-        towers.refuse_options({"--live-check": live_check})
+        refuse_options({"--live-check": live_check}, PAIR)
         return towers.align_pair_folders(target, path, out, scope, dtype, json)
     with _steps("layers") as step:
         aligned = models.align(models.open_model(target), models.open_model(path), scope)

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from attngeom.cli.app import VERDICTS
 from attngeom.cli.output import pairs, print_answer, prose
-from attngeom.errors import InputError
 
 if TYPE_CHECKING:
     from attngeom.models.crews import Crew
     from attngeom.models.pair_comparison import PairComparison
 
 Progress = Callable[[int, int], None]
-
-
-def refuse_options(options: dict[str, bool]) -> None:
-    """InputError for an option that is set and means nothing for two towers."""
-    for name, is_set in options.items():
-        if is_set:
-            raise InputError(f"{name} given for a model with two towers; it is for models of one, leave it out")
 
 
 def inspect_pair(path: Path, step: Progress, crew: Crew, json: bool, seed: int) -> None:
